@@ -39,7 +39,7 @@ export default defineConfig({
     'typescript/no-unsafe-type-assertion': 'off',
     'typescript/only-throw-error': 'error',
     'typescript/require-array-sort-compare': 'off',
-    // Objects of functions that close over their state: there is no `this` to lose.
+    // The code uses objects of functions that close over their state: there is no `this` to lose.
     'typescript/unbound-method': 'off',
     'typescript/return-await': ['error', 'error-handling-correctness-only'],
     'typescript/switch-exhaustiveness-check': [

@@ -12,8 +12,8 @@ export const alone = [
 ];
 
 /**
- * Tests which share a process: the modules of the service are loaded once for all of them, a second of
- * the processor's time each. They leave nothing running and change nothing global.
+ * Tests that share a process: the service's modules are loaded once for all of them, which would otherwise take a
+ * second of processor time each. They leave nothing running and change nothing global.
  */
 export const together = [
   'test/{alarms,api-keys,connector-uptime,contacts,exports,idempotency,imports,jobs,journeys}/**/*.test.ts',
@@ -28,45 +28,44 @@ export const longFiles = 'test/**/*.long.test.ts';
 type Tests = {
   include: string[];
   exclude: string[];
-  /** Those of `include` that share a process. */
+  /** Files of `include` that share a process. */
   together: string[];
-  /** Those of `include` that run after the others, one by one. */
+  /** Files of `include` that run after the others, one by one. */
   alone: string[];
-  /** Which part of the cases that are shared out they run: test/support/share.ts. */
+  /** Which part of the shared-out cases they run: test/support/share.ts. */
   part: 'push' | 'short' | 'long';
 };
 
 export function configFor({ include, together, alone, part, ...rest }: Tests): ViteUserConfig {
-  // Packages of the generated client bring tests of their own.
+  // Packages of the generated client contain tests of their own.
   const exclude = [...rest.exclude, '**/node_modules/**'];
   const limitMs = 360_000;
   const shared = {
     // Generous: on a busy machine a program takes ten times as long to start, and a hung test costs only its time.
     testTimeout: limitMs,
     hookTimeout: limitMs,
-    // Programs, servers and clocks of a machine that is busy with something else: what passes at the
-    // second try is named in the last lines. A lost message stays lost: the second verdict of
-    // test/faults covers the first try too.
+    // Programs, servers and clocks may be late on a busy machine. Tests that pass only at the second attempt are named
+    // in the last lines. A lost message stays lost: the second verdict of test/faults covers the first attempt too.
     retry: 1,
     expect: { poll: { timeout: 60_000 } },
-    // The programs that tests start find their code compiled: a third less of the processor's time.
+    // The programs that tests start find their code compiled, which saves a third of the processor time.
     env: {
       NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node'),
       TEST_PART: part,
     },
   };
-  // Four more than processors: a third of the time, tests wait for a timer of the service or of a server.
+  // Four more than processors, because for a third of the time tests wait for a timer of the service or for a server.
   const first = { ...shared, maxWorkers: availableParallelism() + 4, sequence: { groupOrder: 0 } };
   return defineConfig({
     test: {
       env: shared.env,
-      // Of the run as a whole: the projects below are given what it provides.
+      // For the run as a whole: the projects below get what it provides.
       globalSetup: ['test/support/global-setup.ts'],
       reporters: ['default', './test/support/summary-reporter.ts'],
       coverage: { include: ['src/**', 'connector/**'] },
       sequence: { sequencer: LongestFirst },
       projects: [
-        // Whole services, databases and programs: each file has a process of its own.
+        // Whole services, databases and programs: each file has its own process.
         {
           test: { ...first, name: 'apart', include, exclude: [...together, ...alone, ...exclude] },
         },
@@ -86,7 +85,7 @@ export function configFor({ include, together, alone, part, ...rest }: Tests): V
             include: alone,
             exclude,
             maxWorkers: 1,
-            // Of the cases of a file that are marked as concurrent: test/faults/noisy.long.test.ts.
+            // For the cases of a file that are marked as concurrent: test/faults/noisy.long.test.ts.
             maxConcurrency: 3,
             sequence: { groupOrder: 1 },
           },

@@ -1,6 +1,6 @@
 import { configFor, longFiles } from './vitest.config.ts';
 
-/** What takes too long for a push: `npm run test:nightly`. */
+/** Tests that take too long for a push: `npm run test:nightly`. */
 export default configFor({
   include: [longFiles],
   exclude: [],

@@ -1,12 +1,12 @@
 import { listProgramTests } from './test/support/starts-programs.ts';
 import { alone, configFor, longFiles, together } from './vitest.config.ts';
 
-/** Left out by the rule below, and run all the same: what is promised to devices is seen by them alone. */
+/** The rule below would exclude these, but they run all the same: no other test checks what is promised to devices. */
 const kept = ['test/faults/faults.test.ts', 'test/connector/{hostile,memory,overload}.test.ts'];
 
 /**
- * What a push runs (`npm test`): what starts no service, database server or browser of its own and
- * does not load the machine, on PostgreSQL. `npm run test:all` has the rest.
+ * The tests of a push (`npm test`): those that start no service, database server or browser of their own and do not
+ * load the machine, on PostgreSQL. `npm run test:all` runs the rest.
  */
 export default configFor({
   include: ['test/**/*.test.ts'],

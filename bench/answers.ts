@@ -84,7 +84,7 @@ async function measure(): Promise<void> {
   print('stop', await longestPieceMs(() => service.close()), '');
 }
 
-/** Of an account of its own, because each run leaves a thousand devices behind. */
+/** Uses an account of its own, because each run leaves a thousand devices behind. */
 async function measureBatches(port: number): Promise<void> {
   const account = await registerAccount(`http://127.0.0.1:${port}`);
   const sender = startSender(port, account.token);
@@ -102,7 +102,7 @@ async function measureBatches(port: number): Promise<void> {
   }
 }
 
-/** Of values that are stored already but for the first time. */
+/** Imports of values that, after the first time, are stored already. */
 function importsOf(uuid: string): Record<string, Ask> {
   const rows = Array.from({ length: 50_000 }, (_, n) => ({
     n: n % 1_000,

@@ -7,7 +7,7 @@ export type RegisteredAccount = { token: string; email: string };
 
 const registrationsAtOnce = 16;
 
-/** A request to the service. Throws with the answer where the status is not 200. */
+/** Sends a request to the service. Throws with the answer unless the status is 200. */
 export async function call<T>(
   baseUrl: string,
   method: string,

@@ -6,10 +6,10 @@ import type { Comparison, Metrics } from './rounds.ts';
 export type BenchContext = {
   options: BenchOptions;
   database: BenchDatabase;
-  /** null where the machine has no Redis: sessions are then in the database. */
+  /** null if the machine has no Redis: sessions are then in the database. */
   redisUrl: string | null;
   tell: (line: string) => void;
-  /** Called after the row, last in, first out. */
+  /** Calls these after the row, in reverse order. */
   defer: (release: () => Promise<unknown>) => void;
 };
 

@@ -2,11 +2,11 @@ import { globSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { parseAst } from 'rolldown/parseAst';
 
-/** What a file gives to others, and takes from them. */
+/** The exports and imports of a file. */
 type File = {
   lines: number;
   exports: string[];
-  /** The names that it imports, by the file that they come from; `*` for all of them. */
+  /** The names that it imports, by source file; `*` for all of them. */
   imports: Map<string, Set<string>>;
 };
 type Body = ReturnType<typeof parseAst>['body'];
@@ -14,7 +14,7 @@ type Body = ReturnType<typeof parseAst>['body'];
 const root = resolve(import.meta.dirname, '..');
 const ignored = ['**/node_modules/**', 'node_modules/**', 'test/upgrades/fixtures/**'];
 
-/** The files that a glob names, by their paths from the root. */
+/** The files that match these globs, by their paths from the root. */
 function readFiles(...globs: string[]): Map<string, File> {
   const paths = globSync(globs, { cwd: root, exclude: ignored }).toSorted();
   return new Map(paths.map((path) => [path, readFile(path)]));
@@ -53,7 +53,7 @@ function* importsIn(body: Body): Iterable<{ from: string; names: string[] }> {
   }
 }
 
-/** Names that are exported where they are declared. What is only handed on counts where it comes from. */
+/** Names that are exported where they are declared. Re-exports count in their source file. */
 function exportsIn(body: Body): string[] {
   return body.flatMap((statement) => {
     if (statement.type !== 'ExportNamedDeclaration' || !statement.declaration) return [];
@@ -83,7 +83,7 @@ function median(values: number[]): number {
 const page = readFiles('src/console/web/**/*.{ts,tsx}');
 const server = readFiles('{src,connector}/**/*.ts');
 for (const path of page.keys()) server.delete(path);
-// Migrations are read by their place, and what they export is their form.
+// Migrations are loaded by path, and their exports are a fixed form.
 for (const path of server.keys()) if (path.startsWith('src/db/migrations/')) server.delete(path);
 const tests = readFiles('test/**/*.{ts,tsx}');
 const tools = readFiles('{bench,config,lint,docs}/**/*.ts', '*.config.ts');
@@ -128,7 +128,7 @@ for (const [name, files] of [
     ].map(String),
   );
 }
-// `npm run count -- --list`: which exports they are.
+// `npm run count -- --list` lists the exports.
 if (process.argv.includes('--list')) console.log(listed.join('\n'));
 const [heads = [], ...columns] = rows;
 for (const [index, head] of heads.entries())

@@ -6,15 +6,15 @@ import { describeStorage } from '../src/db/storage.ts';
 import { findTimescaleBinDir, startThrowAwayCluster } from '../test/support/cluster.ts';
 import { openClient } from '../test/support/template.ts';
 
-/** The database server that all contenders share: durable, with TimescaleDB where there is one. */
+/** The database server that all contenders share: durable, with TimescaleDB if it is installed. */
 export type BenchDatabase = {
-  /** The postmaster; its children are the backends. */
+  /** The postmaster, whose children are the backends. */
   pid: number;
   description: string;
   settings: string[];
   /** A fresh database with the service's schema. */
   create: (name: string) => Promise<string>;
-  /** An empty one, which a service of any version migrates when it starts. */
+  /** An empty database, which a service of any version migrates when it starts. */
   createEmpty: (name: string) => Promise<string>;
   drop: (name: string) => Promise<void>;
   remove: () => Promise<void>;
@@ -33,7 +33,7 @@ const durability = ['fsync', 'synchronous_commit', 'full_page_writes'];
 
 const silent = { info: () => undefined, warn: () => undefined };
 
-/** `usedLogSegments`: WAL segments of 16 MB to recycle, so that no new one is made while measuring. */
+/** `usedLogSegments`: WAL segments of 16 MB to recycle, so that no new one is created during a measurement. */
 export async function startBenchDatabase(usedLogSegments = 0): Promise<BenchDatabase> {
   const timescaledb = findTimescaleBinDir() !== null;
   const cluster = await startThrowAwayCluster({
@@ -48,7 +48,7 @@ export async function startBenchDatabase(usedLogSegments = 0): Promise<BenchData
     );
   await run('create database prepared');
   const storage = await migrate(cluster.url('prepared'), { log: silent });
-  // A template must have no connections: background workers are stopped here and started in each copy.
+  // A template must have no connections, so background workers are stopped here and started in each copy.
   if (timescaledb) await tell('prepared', 'stop');
   await run('alter database prepared allow_connections false');
   await withClient(cluster.url(), (client) => useLog(client, usedLogSegments));
@@ -71,8 +71,8 @@ export async function startBenchDatabase(usedLogSegments = 0): Promise<BenchData
 }
 
 /**
- * Fills the WAL as in a server that has run for a while: a checkpoint keeps old segments for reuse. A
- * new server has to write each segment first, 16 MB of zeros, and a commit waits some 60 ms for that.
+ * Fills the WAL as in a server that has run for a while, where a checkpoint keeps old segments for reuse. A new server
+ * has to write each segment first, 16 MB of zeros, and a commit waits some 60 ms for that.
  */
 async function useLog(client: pg.Client, segments: number): Promise<void> {
   for (let left = segments; left > 0; left -= 1)
@@ -80,7 +80,7 @@ async function useLog(client: pg.Client, segments: number): Promise<void> {
   if (segments > 0) await client.query('checkpoint');
 }
 
-/** Retried while TimescaleDB's launcher is connected to the template. */
+/** Retries while TimescaleDB's launcher is connected to the template. */
 async function patiently(attempt: () => Promise<unknown>): Promise<void> {
   for (let left = 10; ; left -= 1) {
     try {
@@ -94,7 +94,7 @@ async function patiently(attempt: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Throws where the server's durability is below what users are promised. */
+/** Throws if the server is less durable than users are promised. */
 async function requireDurability(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ setting: string }>(
     `select name || '=' || setting as setting from pg_settings where name = any($1) order by name`,
@@ -106,7 +106,7 @@ async function requireDurability(client: pg.Client): Promise<string[]> {
   return found;
 }
 
-/** The schema that holds the service's tables. */
+/** The schema with the service's tables. */
 export async function schemaOf(url: string): Promise<string> {
   const current = await withClient(url, findCurrentSchema);
   if (current === null) throw new Error('This database has no tables of the service.');

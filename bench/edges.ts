@@ -59,7 +59,7 @@ const evaluated = () => ({
   purposes: JSON.parse(stored) as unknown,
 });
 
-/** A database that finds every row it is asked for. */
+/** A database that finds every row. */
 async function query(asked: string | { text: string }, values: unknown[] = []) {
   const text = typeof asked === 'string' ? asked : asked.text;
   // Each chunk from a socket starts a new piece.
@@ -81,7 +81,7 @@ const db = {
   query,
   transaction: (work: (tx: unknown) => unknown) => work({ query }),
 } as unknown as Database;
-/** As large as a profile may be, and each state as it may be. */
+/** The largest profile, with the largest states. */
 const installed = payloads.variedPurpose(18);
 const stored = JSON.stringify([Purpose.parse(JSON.parse(installed))]);
 const { deviceTokens: keys, secretIds } = deriveKeys('a secret of the bench, which is long enough');
@@ -171,7 +171,7 @@ const asks: Record<string, Ask> = {
   'page: AsyncAPI': { method: 'GET', path: '/docs/mqtt.json' },
 };
 const prefix = 'devices/d/up/';
-/** Members that nobody knows are told of once an hour, and looked for each time. */
+/** Unknown members are looked for in every message, but reported once an hour. */
 const mayTell = () => false;
 const uplinks: Record<string, [string, string, number?]> = {
   'mqtt: 256 KiB, 1,000 measurements': ['measurements', messages.largeMeasurements],

@@ -14,11 +14,11 @@ const usage = `Usage: npx node bench/evaluate.ts [--seconds 3] [--json]
 How many measurements a second the purpose engine evaluates on one core.`;
 
 /**
- * How many measurements a second the purpose engine evaluates on one core. A purpose of 20 states,
- * 5 events each, 2 causes each, on 10 senses; one of the states is global. Every measurement is read
- * by a live cause of the current state and by one of the global state. Each of 100 devices has a
- * runtime of its own and sees the same measurements in another order. The figure is CPU time, garbage
- * collection on other threads included, so other load on the machine matters little.
+ * How many measurements per second the purpose engine evaluates on one core. The purpose has 20 states, one of them
+ * global, with 5 events each and 2 causes per event, on 10 senses. A live cause of the current state and one of the
+ * global state read every measurement. Each of 100 devices has its own runtime and gets the same measurements in
+ * another order. The figure uses CPU time, including garbage collection on other threads, so other load on the machine
+ * matters little.
  */
 const flags = { seconds: { type: 'string' }, json: { type: 'boolean', default: false } } as const;
 const options = readOptionsOrExit(usage, flags, ({ seconds, json }) => ({
@@ -82,7 +82,7 @@ function measure(forMs: number) {
     for (const [n, device] of devices.entries()) {
       const measured = stream[(ts + n * 197) % stream.length];
       if (!measured) continue;
-      // Times go on increasing where the sequence starts again.
+      // Times keep increasing when the sequence starts again.
       const measurement = { ...measured, ts };
       device.seen = notice(device.seen, measurement) ?? device.seen;
       const evaluation = evaluate(profile, device.runtime, measurement);

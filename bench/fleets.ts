@@ -3,11 +3,10 @@ import { createFleet, type DeviceSpec, type Fleet } from './client/fleet.ts';
 import { measureFor, type Watched } from './measure.ts';
 import type { Metrics } from './rounds.ts';
 
-/** The first sample's time: at a millisecond a sample no device reaches the future. */
+/** The time of the first sample: at a millisecond per sample no device reaches the future. */
 export const headStartMs = 2 * 3_600_000;
 
-/** Devices as the service knows them; the topic is that of their contract. */
-/** `version`: of MQTT; absent: 3.1.1. */
+/** Devices registered with the service; their topic is that of its contract. `version`: of MQTT; absent: 3.1.1. */
 export function specsOf(devices: RegisteredDevice[], version?: 5): DeviceSpec[] {
   return devices.map(({ uuid, token }) => ({
     ...(version ? { version } : {}),
@@ -18,7 +17,7 @@ export function specsOf(devices: RegisteredDevice[], version?: 5): DeviceSpec[] 
   }));
 }
 
-/** Devices of a broker without registration; names as long as the service's. */
+/** Devices of a broker without registration, with names as long as the service's. */
 export function anonymousSpecs(count: number): DeviceSpec[] {
   const uuids = Array.from(
     { length: count },
@@ -43,7 +42,7 @@ export type AccountQueueOptions = {
   counts?: () => Promise<Metrics>;
 };
 
-/** One turn with devices that connect for it and disconnect after it. */
+/** One turn with devices that connect for it and disconnect afterwards. */
 export async function loadOnce(options: LoadOptions): Promise<Metrics> {
   const fleet = createFleet({ host: '127.0.0.1', ...options });
   try {

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 
 /**
- * Fills the history of all devices evenly with events of as many days, newest an hour old, and
- * compresses what is older than two weeks, as the service's policies do.
+ * Spreads events evenly over all devices and these days, the newest an hour old, and compresses what is older than two
+ * weeks, as the service's policies do.
  */
 export async function fillEvents(
   client: pg.Client,
@@ -12,7 +12,7 @@ export async function fillEvents(
   const deviceIds = rows.map(({ id }) => Number(id));
   const each = Math.ceil(storedEvents / deviceIds.length);
   const stepSeconds = (days * 86_400) / each;
-  // One transaction for each slice of time, in order.
+  // One transaction per slice of time, in order.
   const slices = Math.max(1, Math.min(days, Math.floor(each / 10)));
   for (let slice = 0; slice < slices; slice += 1) {
     const from = Math.floor((each * slice) / slices);
@@ -30,7 +30,7 @@ export async function fillEvents(
   return deviceIds;
 }
 
-// Every fourth event is a change of state, the others are of the senses.
+// Every fourth event is a change of state, the others belong to senses.
 const fillStatement = `
   with made as (
     select device_id, n, ts, (extract(epoch from ts) * 1000)::bigint as ms,

@@ -13,7 +13,7 @@ export type HttpLoad = {
   watched: Watched;
 };
 
-/** 50 connections with one request at a time each. Throws where a status is not 200. */
+/** 50 connections with one request at a time each. Throws unless all statuses are 200. */
 export async function requestOnce(load: HttpLoad): Promise<Metrics> {
   const headers: Record<string, string> =
     load.token === undefined ? {} : { authorization: `Bearer ${load.token}` };
@@ -29,7 +29,7 @@ export async function requestOnce(load: HttpLoad): Promise<Metrics> {
   const running = run(load.seconds);
   let answered = 0;
   running.on('response', () => (answered += 1));
-  // CPU time and requests are counted over the same window.
+  // CPU time and requests are counted over the same period.
   const [result, metrics] = await Promise.all([
     running,
     measureFor(load.seconds, load.watched, () => ({ requestsPerSecond: answered })),

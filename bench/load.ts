@@ -50,7 +50,7 @@ async function load(url: string, name: string, size: Size, nowTs: number): Promi
     `${name}: ${size.events} events, ${size.measurements} measurements; ${describeStorage(storage)}`,
   );
   if (!values.loaded) await loadInto(url, storage.schema, size, nowTs);
-  // One connection, so that prepared statements have their generic plans, as in a service that runs.
+  // One connection, so that prepared statements get their generic plans, as in a running service.
   return openDatabase({
     connectTimeoutMs: 5_000,
     onIdleError: () => undefined,

@@ -23,7 +23,7 @@ export function describeMachine(database: string): Machine {
   };
 }
 
-/** The commit of a checkout, with `-dirty` where files differ from it. */
+/** The commit of a checkout, with `-dirty` if files differ from it. */
 export function commitOf(dir: string): string {
   return firstLineOf('git', ['describe', '--always', '--dirty', '--exclude=*'], dir);
 }

@@ -22,9 +22,8 @@ export const meterConfiguration = {
 };
 
 /**
- * The purpose that half of the devices have: three values that are too warm raise an alarm, three that
- * are not end it; a global state watches the battery. The temperature
- * crosses both thresholds once in about 300 measurements.
+ * The purpose of half of the devices: three values that are too warm raise an alarm, and three that are not end it; a
+ * global state watches the battery. The temperature crosses both thresholds about once in 300 measurements.
  */
 export const meterPurpose = {
   puId: 1,
@@ -64,8 +63,8 @@ export type Meter = {
 };
 
 /**
- * Reproducible values: sample n of every device is the same function of n, a millisecond after the one
- * before. A message of one sample has the temperature; longer ones take the senses in turn.
+ * Reproducible values: sample n of every device is the same function of n, a millisecond after the previous one. A
+ * message of one sample has the temperature; longer ones alternate between the senses.
  */
 export function createMeter(devices: number, samplesPerMessage: number, startTs: number): Meter {
   const given = Array.from({ length: devices }, () => 0);

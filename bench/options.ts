@@ -12,7 +12,7 @@ export type BenchOptions = {
   idleDevices: number;
   storedEvents: number;
   historyDays: number;
-  /** How long an idle process has to give memory back. */
+  /** How long an idle process has to release memory. */
   settleSeconds: number;
   /** WAL segments to recycle: enough for the first rows, whose p99 is reported. */
   usedLogSegments: number;
@@ -41,7 +41,7 @@ const flags = {
   smoke: { type: 'boolean', default: false },
 } as const;
 
-/** Reads the command line. Ends the process, with the usage, where it is wrong. */
+/** Reads the command line. If it is wrong, prints the usage and ends the process. */
 export function readOptions(rowNames: string[]): BenchOptions {
   return readOptionsOrExit(usageOf(rowNames), flags, (values) => {
     const only = values.only.flatMap((names) => names.split(','));
@@ -59,7 +59,7 @@ export function readOptions(rowNames: string[]): BenchOptions {
   });
 }
 
-/** The positive number that option `name` has. Throws `UsageError` where it is none. */
+/** The positive number of option `name`. Throws `UsageError` if it is none. */
 export function numberOf(name: string, text: string | undefined, otherwise: number): number {
   const value = text === undefined ? otherwise : Number(text);
   if (value > 0) return value;

@@ -9,8 +9,8 @@ import { createReleases, type Releases } from './releases.ts';
 import { limitsFor, startBenchService } from './service.ts';
 
 /**
- * Whether one version of the service is slower than another: both run at once on one database server and
- * are loaded in turns, so that what the machine does meanwhile hits both. See docs/performance.md.
+ * Whether one version of the service is slower than another. Both run at the same time on one database server and are
+ * loaded in turns, so that other work of the machine affects both. See docs/performance.md.
  */
 await runPairs(readPairsOptions(works.map(({ name }) => name)));
 
@@ -41,7 +41,7 @@ async function runPairs(options: PairsOptions): Promise<void> {
   }
 }
 
-/** `against`: which of the two trees is measured beside `before`. */
+/** `against`: the tree that is compared with `before`. */
 async function compare(
   work: Work,
   against: SideName,

@@ -35,14 +35,14 @@ type Work = {
   count: number;
   val?: () => Value;
   webhooks?: number;
-  /** So much time lies between two messages. */
+  /** The time between two messages. */
   laterMs?: number;
 };
 
 const anyValue = () => Math.floor(Math.random() * 10_000) / 100;
 const anyPlace = () => ({ lat: Math.random(), long: Math.random() * 360 - 180 });
 
-/** 1 and -1 in turn. */
+/** 1 and -1 alternately. */
 function alternately(): () => number {
   let last = -1;
   return () => (last = -last);
@@ -169,7 +169,7 @@ async function measureGrowth(
   );
 }
 
-/** 4 and 256 causes on the one sense take turns; 50 devices, 50 measurements a message. */
+/** Alternates between 4 and 256 causes on one sense; 50 devices, 50 measurements per message. */
 async function compareCauses(bed: Bed): Promise<void> {
   for (const [name, purposeOf] of Object.entries(comparisons)) {
     const fleets = await Promise.all([4, 256].map((causes) => fleetOf(bed, purposeOf(causes))));
@@ -187,7 +187,7 @@ async function compareCauses(bed: Bed): Promise<void> {
   }
 }
 
-/** Processor time in microseconds a message. */
+/** Processor time per message, in microseconds. */
 type Cost = { all: number; database: number };
 
 async function fleetOf(bed: Bed, purpose: Purpose) {

@@ -16,7 +16,7 @@ const usage = `Usage: npx node bench/polls.ts [--devices 10000]
 So many devices wait with GET /devices/{uuid}/down, each on its own connection. Prints what the service's process takes
 of the memory before and meanwhile, and how long a profile that is installed on all of them takes to reach them.`;
 
-/** The service takes 2,000 connections of one address by default. */
+/** By default the service accepts 2,000 connections of one address. */
 const perAddress = 1_500;
 const atOnce = 100;
 
@@ -84,7 +84,7 @@ async function main(count: number): Promise<void> {
   }
 }
 
-/** In their order, some at a time. */
+/** In order, a group at a time. */
 async function inGroups<T, R>(items: T[], does: (item: T, place: number) => Promise<R>) {
   const results: R[] = [];
   for (let from = 0; from < items.length; from += atOnce) {

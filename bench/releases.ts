@@ -1,7 +1,7 @@
-/** Clean-up functions of what was acquired, called last in, first out. */
+/** Clean-up functions of what was acquired, called in reverse order. */
 export type Releases = {
   defer: (release: () => Promise<unknown>) => void;
-  /** How many there are: pass it to `downTo` later. */
+  /** Their number; pass it to `downTo` later. */
   depth: () => number;
   downTo: (depth: number) => Promise<void>;
 };
@@ -10,7 +10,7 @@ export type Releases = {
 export function createReleases(): Releases {
   const releases: (() => Promise<unknown>)[] = [];
   let underWay: Promise<unknown> = Promise.resolve();
-  // Waits for the clean-up under way, also where the program fails meanwhile.
+  // Waits for a clean-up under way, even if the program fails meanwhile.
   const downTo = async (depth: number) => {
     const mine = underWay
       .catch(() => undefined)

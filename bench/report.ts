@@ -78,7 +78,7 @@ function titleOf(metric: string): string {
   return titles.find(([name]) => name === metric)?.[1] ?? metric;
 }
 
-/** Writes all measurements, round by round, and the table, in files named by date. */
+/** Writes all measurements, round by round, and the table, to files named by date. */
 export async function writeResults(
   dir: string,
   machine: Machine,

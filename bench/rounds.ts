@@ -6,7 +6,7 @@ export type Contender = {
   turn: () => Promise<Metrics>;
 };
 
-/** `ratio` = ours / beside of one metric; with 'at most' less is better. */
+/** `ratio` is ours / beside of one metric; with 'at most', less is better. */
 export type Comparison = {
   metric: string;
   ours: string;
@@ -17,17 +17,17 @@ export type Comparison = {
 
 export type Verdict = Comparison & {
   ratio: number;
-  /** The lowest and the highest ratio of a single round: how much other load affects `ratio`. */
+  /** The lowest and highest ratio of a single round, which shows how much other load affects `ratio`. */
   spread: [lowest: number, highest: number];
   reached: boolean;
-  /** Against which of the two the load client used (nearly) all of its one thread. */
+  /** The contenders against which the load client used (nearly) all of its one thread. */
   clientBound: string[];
 };
 
-/** Cores: above this the load client is the bottleneck. */
+/** In cores. Above this the load client is the bottleneck. */
 export const clientLimit = 0.9;
 
-/** All turns of a row in the order A B C, A B C, …, so that a slow minute affects all of them. */
+/** Runs all turns of a row in the order A B C, A B C, …, so that a slow minute affects all of them. */
 export async function interleave(
   contenders: Contender[],
   rounds: number,

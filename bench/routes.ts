@@ -42,7 +42,7 @@ const options = readOptionsOrExit(usage, flags, (values) => ({
   most: numberOf('most', values.most, 300),
 }));
 
-/** A database may be used by several runs. */
+/** Several runs may use the same database. */
 const secret = 'a secret of the bench, which is long enough';
 
 const releases = createReleases();
@@ -77,7 +77,7 @@ async function measure(): Promise<boolean> {
     if (failed !== '') console.log(failed);
   }
   for (const route of left) console.log(`Not asked: ${route}`);
-  // What was registered here: another run finds the account as it was.
+  // Devices registered here, so that another run finds the account unchanged.
   await withClient(databaseUrl, (client) =>
     client.query("delete from device where name = 'Meter'"),
   );
@@ -95,7 +95,7 @@ async function ownDatabase(): Promise<string> {
   return database.createEmpty('routes');
 }
 
-/** What the database has looked at so far; its processes say so once a second. */
+/** The rows that the database has read so far; its processes report them once a second. */
 async function rowsRead(databaseUrl: string): Promise<number> {
   if (!options.reads) return 0;
   await delay(1_100);
@@ -107,7 +107,7 @@ async function rowsRead(databaseUrl: string): Promise<number> {
   });
 }
 
-/** Routes of the reference that nothing here asks, and that no reason excepts. */
+/** Routes of the reference that are neither requested here nor excepted with a reason. */
 async function listLeft(baseUrl: string, asked: RouteRequest[]): Promise<string[]> {
   const { paths } = await call<{ paths: Record<string, object> }>(
     baseUrl,
@@ -122,7 +122,9 @@ async function listLeft(baseUrl: string, asked: RouteRequest[]): Promise<string[
     .filter((route) => !known.has(route));
 }
 
-/** Sorted, ms, to the end of the answer. One that changes something is prepared, unmeasured, before each time. */
+/**
+ * Sorted times to the end of the answer, ms. A request that changes something is prepared before each time, unmeasured.
+ */
 async function timeAll(baseUrl: string, token: string, request: RouteRequest) {
   const times: number[] = [];
   let status = 0;
@@ -153,14 +155,14 @@ async function timeAll(baseUrl: string, token: string, request: RouteRequest) {
       if (!answer.ok) failed = text;
     }
     status = answer.status;
-    // The first fills caches.
+    // The first requests fill caches.
     if (n < 0) times.length = 0;
   }
   times.sort((a, b) => a - b);
   return { times, status, failed };
 }
 
-/** The value below which that part of them lies. */
+/** The value below which this part of them lies. */
 function at(sorted: number[], part: number): number {
   return sorted[Math.min(sorted.length, Math.ceil(sorted.length * part)) - 1] ?? 0;
 }

@@ -18,15 +18,15 @@ export type ServiceOptions = {
   redisUrl: string | null;
   /** The checkout to run; absent: SENSORIUM_BENCH_TREE, or this one. */
   tree?: string;
-  /** What differs from the defaults; absent: the raised limits. */
+  /** Differences from the defaults; absent: the raised limits. */
   settings?: object;
-  /** For a database that is used again; absent: one of this run. */
+  /** For a database that is used again; absent: one for this run only. */
   secret?: string;
 };
 
 /**
- * Differences from the defaults. Rates of devices, connections and requests, and quotas, are raised:
- * else the bench would measure them.
+ * Differences from the defaults. Rates of devices, connections and requests, and quotas, are raised; otherwise the
+ * bench would measure them.
  */
 export const raisedLimits = {
   mqtt: {
@@ -71,7 +71,7 @@ export async function startBenchService({
   writeFileSync(configFile, JSON.stringify(settings ?? (await limitsFor(tree))));
   const program = await startProgram({
     command: process.execPath,
-    // SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …
+    // SENSORIUM_BENCH_NODE_ARGS adds flags for a profile: --cpu-prof …
     args: [...startFlags(tree), ...profilingArgs(), join(tree, 'src/main.ts')],
     cwd: tree,
     env: {
@@ -99,7 +99,7 @@ export async function startBenchService({
   };
 }
 
-/** The raised limits that a checkout knows: it refuses settings that it does not. */
+/** The raised limits that a checkout knows, because it refuses unknown settings. */
 export async function limitsFor(tree = ownTree): Promise<Limits> {
   const url = pathToFileURL(join(tree, 'config/default.ts')).href;
   const { default: known } = (await import(url)) as { default: Record<string, object> };

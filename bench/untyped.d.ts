@@ -1,4 +1,4 @@
-/** The part of autocannon that the bench calls; the package has no types of its own. */
+/** The parts of autocannon that the bench uses; the package has no types of its own. */
 declare module 'autocannon' {
   type Options = {
     url: string;

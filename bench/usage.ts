@@ -5,7 +5,7 @@ const msPerTick = 10;
 
 type Process = { pid: number; parent: number; cpuMs: number };
 
-/** CPU time in ms of a process and all its descendants, those included that it has reaped. */
+/** CPU time in ms of a process and all its descendants, including those that it has reaped. */
 export function cpuMsOf(pid: number): number {
   const all = listProcesses();
   const family = new Set([pid]);
@@ -34,7 +34,7 @@ function readProcess(name: string): Process | null {
     const ticks = fields.slice(11, 15).reduce((sum, each) => sum + each, 0);
     return { pid: Number(name), parent: fields[1] ?? 0, cpuMs: ticks * msPerTick };
   } catch {
-    // It ended after the listing.
+    // It ended after it was listed.
     return null;
   }
 }

@@ -11,9 +11,9 @@ import { call, registerAccount } from './api.ts';
 import { type Entered, heard, listen } from './way/hook.ts';
 
 /**
- * How much of the code one message passes: functions entered, files, and changes of file (a function entered after one of
- * another file), from the socket to what ends its way. The least of seven, so that no timer's are among them.
- * `--list` prints the files of each way in the order in which they are entered.
+ * How much code one message passes: functions entered, files, and changes of file (a function entered after one in
+ * another file), from the socket to the end of its path. Reports the least of seven runs, so that no timers are
+ * included. `--list` prints the files of each path in the order in which they are entered.
  */
 const { values: options } = parseArgs({ options: { list: { type: 'boolean' } } });
 
@@ -38,7 +38,10 @@ const profile = {
   ],
 };
 
-/** Some go ahead, so that what is read once has been read. After ten mails in ten minutes a person gets one for many. */
+/**
+ * Two messages go first, so that one-time reads are done. After ten mails in ten minutes a person gets one mail for
+ * many.
+ */
 const [ahead, counted] = [2, 7];
 
 type Registration = { deviceAuthUuid: string; deviceAuthToken: string; host: string; port: number };
@@ -128,7 +131,7 @@ async function measure(url: string): Promise<void> {
   await client.endAsync();
 }
 
-/** Resolves when the profile that is sent next is answered and the answer acknowledged. */
+/** Resolves when the next profile is answered and the answer is acknowledged. */
 function answerProfile(client: MqttClient, topic: (name: string) => string): Promise<void> {
   return new Promise((resolve, reject) => {
     const onMessage = (name: string, payload: Buffer) => {

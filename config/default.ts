@@ -10,12 +10,11 @@ import { notifications } from './notifications.ts';
 
 const settings: SettingsInput = {
   /**
-   * Where devices connect. When a device registers, the service names one of these, spread evenly; adding
-   * one moves only its share. `npm start -- connector --id 2` runs the one with that id.
-   * host null: PUBLIC_HOST; port null: the port this process really listens on for that protocol
-   * ('mqtt', 'mqtts', 'ws' or 'wss'). kind 'http' serves devices below /devices/ of HTTP_PORT, protocol
-   * 'http' (or 'https' behind a proxy); only devices that ask for http get it. kind 'bridge' serves
-   * devices of an external broker instead:
+   * Where devices connect. When a device registers, the service names one of these, spread evenly; adding one moves
+   * only its share. `npm start -- connector --id 2` runs the one with that id. host null: PUBLIC_HOST; port null: the
+   * port on which this process listens for that protocol ('mqtt', 'mqtts', 'ws' or 'wss'). kind 'http' serves devices
+   * below /devices/ of HTTP_PORT, protocol 'http' (or 'https' behind a proxy); only devices that ask for http get it.
+   * kind 'bridge' serves devices of an external broker instead:
    * { kind: 'bridge', id: 3, name: 'emqx', protocol: 'mqtts', host: 'mqtt.example.com', port: 8883,
    *   broker: { url: 'mqtts://10.0.0.5:8883', passwordFile: '/run/secrets/b' } }
    */
@@ -35,7 +34,7 @@ const settings: SettingsInput = {
     corsOrigins: [],
     /** Largest body of a request; a larger one gets 413. Without a login it is 64 KiB at most. */
     bodyLimitBytes: 1_048_576,
-    /** Time a client has to send its headers, and all of its request. */
+    /** Time that a client has to send its headers, and all of its request. */
     headersTimeoutMs: 10_000,
     requestTimeoutMs: 30_000,
     /**
@@ -73,7 +72,7 @@ const settings: SettingsInput = {
     maxMeasurementPacketBytes: null,
     /** Largest CONNECT packet. */
     maxConnectBytes: 4_096,
-    /** Time a new connection has for its CONNECT. */
+    /** Time that a new connection has for its CONNECT. */
     connectTimeoutMs: 10_000,
     /** A keep-alive of 0, or above this, counts as this. */
     maxKeepaliveSeconds: 3_600,
@@ -83,7 +82,7 @@ const settings: SettingsInput = {
     maxSubscriptions: 16,
     /** Levels of a topic or filter. */
     maxTopicLevels: 8,
-    /** Messages a device may send: on average, and at once after a pause. */
+    /** Messages that a device may send: on average, and at once after a pause. */
     messagesPerSecond: 100,
     messagesBurst: 1_000,
     /** Measurements in them, on average. */
@@ -93,12 +92,12 @@ const settings: SettingsInput = {
      * measurements or messages a day. So it can quickly deliver what it kept while it was away.
      */
     catchUp: true,
-    /** New connections this process accepts. */
+    /** New connections that this process accepts per second. */
     connectsPerSecond: 2_000,
     /**
-     * For one address (IPv6: a /64), or for all devices behind a proxy that trustedProxies does not name:
-     * connections that are read and not let in yet; further ones that wait unread for their turn (one more
-     * is closed); refused logins a second, after which all logins of the address wait.
+     * For one address (IPv6: a /64), or for all devices behind a proxy that trustedProxies does not name: connections
+     * being read but not accepted yet; further ones that wait unread (one more is closed); refused logins per second,
+     * after which all logins of the address wait.
      */
     connectingPerAddress: 50,
     waitingPerAddress: 2_000,
@@ -136,13 +135,13 @@ const settings: SettingsInput = {
    * exceeds a quota already, because it was lowered, continues to work: the service only refuses additions.
    */
   quotas: {
-    /** Devices of the account, and how many it may register a day (UTC), removed ones included. */
+    /** Devices of the account, and how many it may register per day (UTC), including removed ones. */
     devices: 10_000,
     devicesPerDay: 20_000,
     /** Stored purposes, and their bytes together. */
     purposes: 1_000,
     purposeBytes: 33_554_432,
-    /** Installed profiles that a device still has, identical ones once, and their bytes together. */
+    /** Installed profiles that a device still has (identical ones count once), and their bytes together. */
     profiles: 1_000,
     profileBytesTotal: 67_108_864,
     /** Senses, and modules, of one device. */
@@ -152,7 +151,7 @@ const settings: SettingsInput = {
     textLength: 1_024,
     /** Causes that can read one sense at once, in any state of a profile; checked when it is installed. */
     causesPerMeasurement: 256,
-    /** Bytes of one installed profile, and of what the engine may come to keep of a device that runs it. */
+    /** Bytes of one installed profile, and of the evidence that the engine may collect for a device that runs it. */
     profileBytes: 524_288,
     evidenceBytes: 65_536,
     /** REST requests with a token, in each process: on average, and at once after a pause. */
@@ -161,13 +160,13 @@ const settings: SettingsInput = {
     /** MQTT connections of its devices, and waiting polls, in one process. Beyond that: CONNACK 3, and 503. */
     connections: 10_000,
     /**
-     * Sense events recorded in a second on average, and ten times as many at once, in each process. Beyond
-     * that the account's devices have to wait. Of one message at most ten times as many are recorded.
+     * Sense events recorded per second on average, and ten times as many at once, in each process. Beyond that the
+     * account's devices have to wait. At most ten times as many are recorded of one message.
      */
     eventsPerSecond: 1_000,
     /**
-     * Measurements and reported events that each process reads of the account's devices a second, while
-     * messages of other accounts wait there. Beyond that they wait unread; nothing is dropped.
+     * Measurements and reported events per second that each process reads from the account's devices while messages of
+     * other accounts wait there. Beyond that they wait unread; nothing is dropped.
      */
     measurementsPerSecond: 20_000,
     /**
@@ -176,8 +175,8 @@ const settings: SettingsInput = {
      */
     eventsPerDay: 5_000_000,
     /**
-     * Bytes of the history, by estimate, and of purposes and profiles. Beyond that the service takes nothing that
-     * the account's devices send: it waits, unacknowledged.
+     * Estimated bytes of the history, and bytes of purposes and profiles. Beyond that, messages of the account's
+     * devices wait unacknowledged.
      */
     storedBytes: 21_474_836_480,
     /** Live sessions. One more ends one: first one that was never used, then the least recently used. */
@@ -188,37 +187,37 @@ const settings: SettingsInput = {
     keys: 50,
     /** Jobs on many devices that are under way at once. */
     jobs: 2,
-    /** Idempotency-Keys remembered for 24 hours, with 16 MiB together; beyond that the oldest are forgotten. */
+    /** Idempotency-Keys remembered for 24 hours, with 16 MiB together. Beyond that the oldest are forgotten. */
     idempotencyKeys: 10_000,
     /**
-     * Queries that are answered in more than one piece, at once in one process (four of all accounts);
-     * others wait for at most ten seconds, then get 429.
+     * Queries answered in more than one piece, at once in one process (four for all accounts). Others wait for at most
+     * ten seconds, then get 429.
      */
     exports: 2,
     /** Imports of measurements under way in one process; others wait for at most ten seconds, then get 429. */
     imports: 1,
-    /** Logins a minute, right and wrong ones, of one account from one address (429 beyond that). */
+    /** Logins per minute, right and wrong ones, of one account from one address (429 beyond that). */
     loginsPerAccount: 60,
     /** The same from one address, whatever the account; cannot be changed for one account. */
     loginsPerAddress: 300,
-    /** Problems of one message that are kept one by one; the rest is counted. */
+    /** Problems of one message that are recorded individually; the rest is counted. */
     rejectionsPerMessage: 10,
-    /** Bytes of the texts of a device's rejections that are kept; besides, at most the newest 1,000 are. */
+    /** Bytes of the texts of a device's rejections that are kept. In addition, at most the newest 1,000 are kept. */
     rejectionBytesPerDevice: 1_048_576,
     /** E-mail addresses and webhooks together. */
     contacts: 50,
-    /** Push tokens that sessions added one by one; Update Account may set up to 100 besides. */
+    /** Push tokens that sessions added one by one. In addition, Update Account may set up to 100. */
     pushTokens: 100,
     /** Mails and push messages, and how many of them one recipient gets. */
     messagesPerDay: 1_000,
     messagesPerRecipient: 200,
     webhooksPerDay: 10_000,
     smsPerDay: 20,
-    /** SMS to one telephone number, and of the whole installation, whichever account sends them. */
+    /** SMS to one telephone number, and for the whole installation, whichever account sends them. */
     smsPerNumber: 20,
     smsPerInstallation: 1_000,
     /**
-     * Requests for confirmation, which may go to strangers: from one network (an IPv4 address, an IPv6 /64), and of
+     * Requests for confirmation, which may go to strangers: from one network (an IPv4 address, an IPv6 /64), and for
      * the whole installation. An account whose own address is not confirmed may send five, and all such accounts
      * together half of the last.
      */
@@ -251,20 +250,21 @@ const settings: SettingsInput = {
   /** How long the entries of accounts' audit trails are kept; the newest 2,000 of each kind at most. */
   audit: { days: 90 },
   /**
-   * What one process holds in memory (docs/memory.md). The machine must have as much memory as V8 may take: its
-   * heap limit, which `node --max-old-space-size` sets.
+   * What one process keeps in memory (docs/memory.md). The machine must have as much memory as V8 may use: its heap
+   * limit, which `node --max-old-space-size` sets.
    */
   memory: {
     /**
-     * What the process remembers of devices: compiled profiles, identical ones of an account once, and evidence.
-     * Beyond that it forgets from the account that has most, and reads it anew. null: a quarter of the heap limit.
+     * What the process remembers of devices: compiled profiles (identical ones of an account once), and evidence.
+     * Beyond that it forgets some of the account that has most, and reads it again when needed. null: a quarter of the
+     * heap limit.
      */
     deviceBytes: null,
-    /** Requests from their bodies to their answers; further ones wait, then get 503. null: an eighth. */
+    /** Requests, from their bodies to their answers. Further ones wait, then get 503. null: an eighth. */
     requestBytes: null,
     /**
-     * The last line of defence: while more than the first part of the heap limit is in use, requests get 503
-     * with Retry-After and devices are not read; until less than the second part is in use.
+     * The last line of defence: from when more than the first part of the heap limit is in use until less than the
+     * second part is, requests get 503 with Retry-After and devices are not read.
      */
     comeLaterAt: 0.85,
     goOnAt: 0.7,
@@ -279,11 +279,11 @@ const settings: SettingsInput = {
      * reserved for logins, sessions, probes and the service; one account has at most a quarter of the others.
      */
     maxConnections: 20,
-    /** How long the service retries a database that does not answer at the start, before it ends. 0: not at all. */
+    /** How long the service retries a database that does not answer at the start, before it exits. 0: not at all. */
     waitAtStartMs: 60_000,
     /** Time to open a connection, or to get one of that fifth, before the answer is "unavailable". */
     connectTimeoutMs: 1_500,
-    /** Time that one statement may take, and may wait for its turn before that. */
+    /** Time that one statement may take, and that it may wait for a connection before. */
     statementTimeoutMs: 10_000,
   },
 

@@ -1,21 +1,21 @@
 import type { SettingsInput } from '../src/config/settings.ts';
 import { premiumRate } from './premium-rate.ts';
 
-/** How messages to people are delivered. A part of default.ts. */
+/** How messages to people are delivered. This is a part of default.ts. */
 export const notifications: SettingsInput['notifications'] = {
-  /** Push messages under way at once in this process, and as many SMS; of one account two, of all kinds. */
+  /** Push messages under way at once in this process, and as many SMS. Of one account at most two, of all kinds. */
   concurrency: 4,
   /** Attempts before the service gives up a delivery; with the pauses in between, 8 take half an hour. */
   maxAttempts: 8,
-  /** How often the service looks for waiting deliveries; besides, it looks as soon as one is written. */
+  /** How often the service looks for waiting deliveries. It also looks as soon as one is written. */
   pollIntervalMs: 2_000,
   /**
-   * { url: 'https://watcher.example.com/ping/1', everyMs: 60_000 }: the service requests this address (GET) as
-   * long as every connector listens and what is due is done within a minute, so that a watcher elsewhere notices
-   * when the service is gone. null: it requests nothing.
+   * { url: 'https://watcher.example.com/ping/1', everyMs: 60_000 }: the service requests this address (GET) for as long
+   * as every connector listens and due work is done within a minute, so that a monitor elsewhere notices when the
+   * service is gone. null: it requests nothing.
    */
   heartbeat: null,
-  /** How long outcomes are kept. */
+  /** How long the results of deliveries are kept. */
   retentionDays: 90,
   /**
    * Apple push: { keyFile: 'AuthKey_X.p8', keyId: '…', teamId: '…', topic: 'com.example.app',
@@ -40,8 +40,8 @@ export const notifications: SettingsInput['notifications'] = {
   sms: {
     driver: 'log',
     /**
-     * Prefixes of the telephone numbers that SMS may go to: '+49'. A '!' in front forbids a prefix;
-     * the longest prefix decides.
+     * Prefixes of the telephone numbers to which SMS may be sent: '+49'. A '!' in front forbids a prefix; the longest
+     * prefix decides.
      */
     allowedPrefixes: ['+', ...premiumRate.split(/\s+/).map((prefix) => `!+${prefix}`)],
     /**

@@ -64,9 +64,7 @@ export type ConnectorPorts = DevicePorts & {
   }): void;
   /** Whether messages of other accounts wait for a transaction. Called often. */
   othersWait(accountId: number): boolean;
-  /**
-   * Whether only this account needs the machine, so that its devices may exceed their rates. Absent: they never may.
-   */
+  /** Whether only this account needs the machine, and its devices may exceed their rates. Absent: they never may. */
   mayCatchUp?: ((accountId: number) => boolean) | undefined;
   /** How many measurements a second are read of an account's devices while messages of others wait. */
   measurementsPerSecond(accountId: number): number;

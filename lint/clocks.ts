@@ -1,9 +1,9 @@
 import type { OxlintOverride } from 'oxlint';
 
 /**
- * Time and chance arrive as arguments in everything that decides: a test that sets the time, or knows what
- * is drawn, hands it over. Files that read a clock themselves, and why, by module. A file that reads it in a line
- * or two of many says so at that line (`no-restricted-globals`), and the rule holds for the rest of it.
+ * Everything that decides takes time and randomness as arguments, so that a test can supply them. This lists files that
+ * read a clock themselves, by module, with the reason. A file that reads a clock in only a line or two disables the
+ * rule (`no-restricted-globals`) in those lines, with a reason.
  */
 export const clockReaders: Record<string, Record<string, string>> = {
   'src/lib/*.ts': {
@@ -23,7 +23,7 @@ export const clockReaders: Record<string, Record<string, string>> = {
   },
 };
 
-/** Files that draw at random, and why. Their clocks arrive as arguments. */
+/** Files that use randomness, and why. They still take their clocks as arguments. */
 export const randomReaders: Record<string, Record<string, string>> = {
   'src/lib/*.ts': {
     'crypto.ts': 'A nonce, which is drawn at random by its nature.',
@@ -65,7 +65,7 @@ export const randomReaders: Record<string, Record<string, string>> = {
 const message =
   'Time and chance arrive as arguments (src/lib/clock.ts). Who may read them is said in lint/clocks.ts.';
 
-/** `globalThis` would be a way around the others. */
+/** Includes `globalThis`, which would be a way around the others. */
 const globalsOf = (names: string[]) => names.map((name) => ({ name, message }));
 export const clockGlobals = globalsOf(['Date', 'performance', 'globalThis']);
 export const randomGlobals = globalsOf(['crypto', 'globalThis']);
@@ -89,13 +89,13 @@ export const randomImports = [
   },
 ];
 
-/** The files of a module that a table names, as paths. */
+/** The paths of a module's files that a table lists. */
 export function readersOf(table: Record<string, Record<string, string>>, module: string): string[] {
   const folder = module.slice(0, module.indexOf('*'));
   return Object.keys(table[module] ?? {}).map((file) => folder + file);
 }
 
-/** What brings the modules together makes what is drawn at random, but takes its clocks from lib/. */
+/** The files that assemble the modules may use randomness, but take their clocks from lib/. */
 export const clockOverrides: OxlintOverride[] = [
   {
     files: ['src/*.ts', 'src/assembly/*.ts'],

@@ -2,7 +2,7 @@ import type { Module } from './module.ts';
 
 const servers = ['aedes', 'mqtt', 'koa', '@koa/*', 'pg', 'ioredis', 'node-pg-migrate'];
 
-/** The web console: what the service does for it, its build, and the page. */
+/** The web console: the service's part, its build, and the page. */
 export const consoleModules: Module[] = [
   {
     files: 'src/console/*.ts',

@@ -1,15 +1,15 @@
-/** A folder, or some files of one, and what they may import: lint/modules.ts. */
+/** A folder, or some of its files, and what they may import: lint/modules.ts. */
 export type Module = {
   files: string;
   /** Folders and files that it may import, as its own files write them. */
   may: string[];
-  /** What it imports of a further folder is refused: all that begins like this. */
+  /** Imports that begin with one of these are refused unless `may` allows them. */
   from?: string[];
-  /** Libraries that it must not know. */
+  /** Libraries that it must not import. */
   not?: string[];
-  /** It imports no other library than these: it is pure, and has no clock and no process. */
+  /** The only libraries that it may import: it is pure, and uses no clock and no process. */
   only?: string[];
-  /** Of the files beside it a pure one imports these; all, where nothing is said. */
+  /** The neighbouring files that a pure module may import; absent: all. */
   beside?: string[];
   why: string;
 };

@@ -34,9 +34,9 @@ function transportModule(name: string, not: string[]): Module {
 const beneathDb = ['lib/', 'log/logger.ts', 'errors.ts', 'start-error.ts', 'version.ts'];
 
 /**
- * Which module may import what, beside itself and its libraries. Imports point inwards, and a feature is
- * handed what it needs of another one by assembly/. `main.ts`, `service.ts`, `assembly/` and `cli/` bring
- * the modules together and may import everything.
+ * Which module may import what, besides itself and its libraries. Imports point inwards. assembly/ passes a feature
+ * what it needs from another one. `main.ts`, `service.ts`, `assembly/` and `cli/` assemble the modules and may import
+ * everything.
  */
 export const modules: Module[] = [
   {

@@ -33,7 +33,7 @@ function overridesOf(module: Module): OxlintOverride[] {
   return overrides.filter(({ files }) => files.length > 0);
 }
 
-/** `handed`: what arrives as an argument. */
+/** `handed`: what must be passed as an argument. */
 function rulesOf(
   { may, from = ['../'], not = [], only, beside = ['./*.ts'], why }: Module,
   handed: { time: boolean; chance: boolean },

@@ -1,6 +1,6 @@
 /**
- * What can go wrong in the domain, by stable code. Neither HTTP nor MQTT: each edge maps codes to
- * its own answers in one table.
+ * Domain errors by stable code. They belong to neither HTTP nor MQTT: each protocol maps the codes to its own answers
+ * in one table.
  */
 export type ErrorCode =
   | 'invalid-input'
@@ -17,13 +17,13 @@ export type ErrorCode =
   | 'unavailable'
   | 'device-gone';
 
-/** One thing that is wrong with an input; `path` is a JSON Pointer, or a query parameter's name. */
+/** One problem of an input. `path` is a JSON Pointer or the name of a query parameter. */
 export type Problem = { path: string; message: string };
 
-/** What an account would have more of than it may. */
+/** The quota that a request would exceed. */
 export type ExceededQuota = { quota: string; limit: number; used: number };
 
-/** A rate that is used up: `limit` in a window, which starts again after `resetSeconds`. */
+/** A rate that is used up: `limit` per window. The window starts again after `resetSeconds`. */
 export type RateLimit = {
   quota: string;
   limit: number;
@@ -60,8 +60,8 @@ export class DomainError extends Error {
 }
 
 /**
- * Whether an answer with this error goes by what was read ("there is no such device", "there is an account with this
- * address"): whoever asks again for what was not answered takes it for the outcome of the first attempt.
+ * Whether an answer with this error depends on what was read ("there is no such device", "there is an account with this
+ * address"). A client that repeats an unanswered request takes it for the outcome of the first attempt.
  */
 export function saysWhatIsThere(error: unknown): boolean {
   return error instanceof DomainError && existence.has(error.code);

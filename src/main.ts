@@ -7,7 +7,7 @@ import { closeOnSignals, describeReady } from './process/signals.ts';
 import { describeStartError, mayPass, StartError } from './start-error.ts';
 import { version } from './version.ts';
 
-/** A later version has migrated the database, and lets this one write no more (docs/upgrading.md). */
+/** A later version has migrated the database and does not let this one write (docs/upgrading.md). */
 const movedExitCode = 3;
 const movedStopMs = 2_000;
 
@@ -29,10 +29,10 @@ async function run(config: Config): Promise<void> {
   const connectorId = role.name === 'connector' ? role.id : undefined;
   const serviceLog = createLog({ level, isTerminal, role: role.name, connectorId });
   const log = serviceLog.child({ component: 'service' });
-  // Loaded only now: a wrong setting, or --help, is answered at once.
+  // Imported only now, so that a wrong setting or --help is answered at once.
   const { startService } = await import('./service.ts');
-  // Asked to stop while it still starts, the service first comes up and then goes in order. It does not wait for a
-  // database that is away.
+  // If it is asked to stop while starting, the service first completes its start and then stops in order. It does not
+  // wait for a database that is away.
   let isMoved = false;
   const stopping = new AbortController();
   const starting = startService(config, serviceLog, {
@@ -53,7 +53,7 @@ async function run(config: Config): Promise<void> {
     log,
     async close({ err, signal }) {
       const sinceMs = performance.now();
-      // What failed is not to serve on, and what was never ready need not say that it no longer is.
+      // A process that failed must not keep serving, and one that was never ready need not report that it no longer is.
       const delayMs = err || isMoved || !isUp ? 0 : config.drainDelayMs;
       if (err) log.fatal({ event: 'service.crashed', err }, 'Exiting after an uncaught error.');
       else
@@ -63,7 +63,7 @@ async function run(config: Config): Promise<void> {
         );
       stopping.abort();
       const service = await starting.catch(() => null);
-      // The tables are gone: there is nowhere to store what is under way.
+      // The tables are gone, so there is nowhere to store work under way.
       const allowedMs = isMoved ? movedStopMs : config.stopTimeoutMs;
       const totalMs = allowedMs - (performance.now() - sinceMs);
       const unfinished = (await service?.close({ delayMs, totalMs })) ?? [];
@@ -71,24 +71,24 @@ async function run(config: Config): Promise<void> {
       log.info({ event: 'stop.finished', unfinished }, `Stopped.${rest}`);
       return unfinished.length === 0;
     },
-    // From a terminal, SIGHUP says that it was closed.
+    // From a terminal, SIGHUP means that the terminal was closed.
     onHangUp: config.mqttsListen !== null && !hasTerminal() ? reload : null,
   });
   const started = await starting.catch((error: unknown) => {
     if (stopping.signal.aborted && mayPass(error)) return null;
     throw error;
   });
-  // It was asked to stop while it waited for the database, and ends by `ending`.
+  // It was asked to stop while it waited for the database; `ending` ends the process.
   if (started === null) return;
   const { addresses } = started;
   isUp = true;
   log.info({ event: 'service.ready', ...addresses }, 'Ready.');
-  // Where the database is a server of its own, so is the log: lines for people would break it.
+  // With an external database something probably collects the log, and lines for people would break it.
   if (isTerminal || config.databaseUrl === null)
     for (const line of describeReady(addresses, config.console.enabled)) console.log(line);
 }
 
-// No constant: those below the start are not there yet while it is awaited.
+// A function, not a constant: top-level constants below the `await` at the start are not initialized yet.
 function describeStop(delayMs: number): string {
   return delayMs > 0
     ? `no longer ready; serving for another ${delayMs} ms, then finishing work in progress.`
@@ -99,7 +99,7 @@ function hasTerminal(): boolean {
   return [0, 1, 2].some((stream) => isatty(stream));
 }
 
-/** Which part to run; null where the answer has been printed already. */
+/** The part to run; null if the arguments were answered already. */
 function readArguments(args: string[]): Role | null {
   const { values, positionals } = parse(args);
   if (values.help) return say(helpText());

@@ -32,29 +32,29 @@ import type { Addresses } from './process/signals.ts';
 import { describeStartError, mayPass } from './start-error.ts';
 
 export type Service = {
-  /** Where it really listens. */
+  /** The addresses on which it listens. */
   addresses: Addresses;
-  /** Reads the certificate of MQTT over TLS again, where this process listens for it. */
+  /** Reloads the certificate of MQTT over TLS, if this process uses it. */
   reloadCertificate(): Promise<void>;
   /**
-   * Says that it is not ready, and serves on for `delayMs`, so that a load balancer sees it. Then it
-   * accepts no more, stores and answers what is under way, and gives everything back. All of that is
-   * over within `totalMs` (`config.stopTimeoutMs`): steps have shares of it, and one that takes longer is
-   * left. Never rejects: gives the names of steps that failed or were left.
+   * Reports that it is not ready, and keeps serving for `delayMs`, so that a load balancer notices. Then it stops
+   * accepting, stores and answers work under way, and releases everything. All of that ends within `totalMs`
+   * (`config.stopTimeoutMs`): each step has a share of it, and one that takes longer is abandoned. Never rejects.
+   * Returns the names of steps that failed or were abandoned.
    */
   close(options?: { delayMs?: number; totalMs?: number }): Promise<string[]>;
 };
 
 export type StartOptions = {
-  /** Told once when a later version has taken the tables away: from then on nothing can be stored here. */
+  /** Called once when a later version has moved the tables: from then on nothing can be stored here. */
   onMoved?: (lines: string[]) => void;
   /** Absent: the database's clock, and this machine's. */
   clocks?: Clocks | undefined;
-  /** Ends the wait for a database that is away: the start rejects with what it waited for. */
+  /** Ends the wait for a database that is away. The start then rejects with the reason for the wait. */
   signal?: AbortSignal;
 };
 
-/** Of the time that a stop may take, so much is for what no step counts, such as a busy processor. */
+/** The part of the time for a stop that belongs to no step, for example because the processor is busy. */
 const reserveMs = 500;
 
 type Listeners = {
@@ -65,8 +65,8 @@ type Listeners = {
 };
 
 /**
- * Starts the part of the service that `config.role` names; where the database is away, again and again for
- * `config.database.waitAtStartMs`. Nothing is left behind when it rejects.
+ * Starts the part of the service that `config.role` names. If the database is away, tries again for
+ * `config.database.waitAtStartMs`. Leaves nothing behind if it rejects.
  */
 export async function startService(
   config: Config,
@@ -78,7 +78,7 @@ export async function startService(
   const stopLog = log.child({ component: 'service' });
   const disposables = createDisposables(stopLog);
   const ingress = createIngress(stopLog);
-  // First and last: it is asked while the service starts, and while it stops.
+  // Starts first and stops last, so that it answers while the service starts and stops.
   const health = config.healthListen
     ? await startHealth({
         ...config.healthListen,
@@ -88,7 +88,7 @@ export async function startService(
       })
     : null;
   const { stopTimeoutMs } = config;
-  /** `keep`: so many of what was acquired first. */
+  /** `keep`: how many of the first acquired items to keep. */
   const giveBack = async (budget: StopBudget, keep: number) => [
     ...(await ingress.close(budget)),
     ...(await disposables.disposeAll(budget, keep)),
@@ -112,7 +112,7 @@ export async function startService(
     });
     const devices = config.role.name === 'api' ? null : await startDeviceServices(shared);
     const connector = devices?.connector ?? null;
-    // A process that listens to devices of its own is of use without the broker.
+    // A process with a connector of its own is useful without the broker.
     if (devices && connector === null && devices.uplink === null)
       readiness.add('bridge', devices.isBridgeReady);
     const http = await startHttpOf(shared, devices, webConsole);
@@ -130,7 +130,7 @@ export async function startService(
     const listeners = await untilThere(
       async () => {
         try {
-          // An embedded database stays up between two attempts.
+          // An embedded database keeps running between two attempts.
           connectionString ??= await findDatabase(config, log, disposables);
           kept = disposables.count();
           return await listen(connectionString, webConsole);
@@ -154,12 +154,12 @@ export async function startService(
   }
 }
 
-/** Between two attempts to start. */
+/** Time between two attempts to start. */
 const againMs = 1_000;
 
 /**
- * Makes the attempt again for as long as it fails because the database is away, until `waitMs` are over. Says once that
- * it waits, and for what.
+ * Repeats the attempt while it fails because the database is away, for at most `waitMs`. Logs once that it waits, and
+ * for what.
  */
 async function untilThere<T>(
   attempt: () => Promise<T>,
@@ -183,7 +183,7 @@ async function untilThere<T>(
   }
 }
 
-/** A connector process has HTTP only where its devices need it. */
+/** A connector process has HTTP only if its devices need it. */
 async function startHttpOf(
   shared: Shared,
   devices: DeviceServices | null,
@@ -203,7 +203,7 @@ function addressesOf(
 ): Addresses {
   const at = (listen: { host: string } | null, bound: { port: number } | null | undefined) =>
     listen && bound ? { host: listen.host, port: bound.port } : undefined;
-  // That of a connector process is there for its WebSockets where it has MQTT.
+  // In a connector process with MQTT, HTTP only serves WebSockets.
   const isWebSocket = role.name === 'connector' && connector !== null;
   return {
     http: isWebSocket ? undefined : at(httpListen, http),

@@ -1,9 +1,9 @@
 import { DomainError } from './errors.ts';
 
-/** Something that keeps the program from starting and that its user can mend: each line says what. */
+/** A reason why the program cannot start that its user can fix. Each line describes a problem. */
 export class StartError extends Error {
   readonly lines: string[];
-  /** The same start may succeed later although nobody mends anything: the database is away. */
+  /** The same start may succeed later without a fix, for example when the database is back. */
   readonly mayPass: boolean;
 
   constructor(lines: string | string[], options: { cause?: unknown; mayPass?: boolean } = {}) {
@@ -15,16 +15,13 @@ export class StartError extends Error {
   }
 }
 
-/** Whether a start that failed with this error may succeed later although nobody mends anything. */
+/** Whether a start that failed with this error may succeed later without a fix. */
 export function mayPass(error: unknown): boolean {
   if (error instanceof StartError) return error.mayPass;
   return error instanceof DomainError && error.code === 'unavailable';
 }
 
-/**
- * The lines to print for an error at start, or null for one that is a fault of the program: that one
- * deserves its stack.
- */
+/** The lines to print for an error at start; null if it is a bug in the program, whose stack should be printed. */
 export function describeStartError(error: unknown): string[] | null {
   if (error instanceof StartError) return error.lines;
   if (!(error instanceof Error) || !('code' in error)) return null;
@@ -38,7 +35,7 @@ export function describeStartError(error: unknown): string[] | null {
     return [
       `This machine has no address ${at(error)}: check HTTP_HOST, MQTT_HOST, METRICS_HOST, HEALTH_HOST.`,
     ];
-  // A file that the settings name, such as a key; or a disk that is full.
+  // A file named in the settings, such as a key, or a full disk.
   if (unusable.includes(String(code)) && 'path' in error) {
     const path = 'dest' in error ? error.dest : error.path;
     return [`${String(path)}: cannot be read or written (${error.message}).`];

@@ -1,4 +1,4 @@
 import manifest from '../package.json' with { type: 'json' };
 
-/** Of this program, as package.json says. */
+/** The version of this program, from package.json. */
 export const version: string = manifest.version;

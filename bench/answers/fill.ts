@@ -3,12 +3,12 @@ import type { Client } from 'pg';
 const deviceCount = 10_000;
 const senseIds = Array.from({ length: 1_000 }, (_, n) => `0x${(n + 4_096).toString(16)}`);
 
-/** As large as an event may be: its evidence fills `evidenceBytes`. */
+/** The largest allowed evidence of an event: it fills `evidenceBytes`. */
 const evidence = `'[' || repeat('{"sId":"0x1000","val":21.123456789,"ts":1795219200000},', 280) || '{}]'`;
 
 /**
- * An account that has as much as it may, of what is asked for in lists: 10,000 devices, and the first of them with a
- * thousand senses, 300,000 measurements, 1,000 events of 16 KB and 1,000 rejections.
+ * Fills an account with the most that lists can contain: 10,000 devices, the first of them with a thousand senses,
+ * 300,000 measurements, 1,000 events of 16 KB and 1,000 rejections.
  */
 export async function fillAccount(client: Client, email: string): Promise<string> {
   const { rows } = await client.query<{ id: string }>('select id from account where email = $1', [

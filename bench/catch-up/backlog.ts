@@ -1,4 +1,4 @@
-/** What a device kept, in messages; `done` once all of them are acknowledged. */
+/** The messages that a device kept; `done` resolves when all of them are acknowledged. */
 export type Backlog = {
   next: () => string | null;
   acknowledged: () => void;
@@ -6,7 +6,7 @@ export type Backlog = {
   done: Promise<void>;
 };
 
-/** A value of each second until now, in messages of `each`. */
+/** One value per second until now, in messages of `each`. */
 export function createBacklog(count: number, each: number): Backlog {
   const startTs = Date.now() - count * 1_000;
   const { promise: done, resolve, reject: failed } = Promise.withResolvers<void>();

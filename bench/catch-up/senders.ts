@@ -2,7 +2,7 @@ import type { RegisteredDevice } from '../api.ts';
 import { createFleet } from '../client/fleet.ts';
 import type { Backlog } from './backlog.ts';
 
-/** `inFlight`: messages under way, over HTTP on a connection each. */
+/** `inFlight`: messages under way; over HTTP, on a connection each. */
 export type Sending = {
   device: RegisteredDevice;
   port: number;
@@ -11,7 +11,7 @@ export type Sending = {
   backlog: Backlog;
 };
 
-/** What is refused for now (429, 503) is sent again after about as long. */
+/** What is refused for now (429, 503) is sent again after half to one and a half times this. */
 const retryMs = 1_000;
 
 /** Sends all of it over MQTT with QoS 1, or over HTTP; gives what ends that. */

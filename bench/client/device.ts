@@ -13,17 +13,17 @@ import {
   writePublish,
 } from './packets.ts';
 
-// One buffer serves all sockets: what is read is looked at before the next read.
+// One buffer serves all sockets: what is read is processed before the next read.
 const readBuffer = Buffer.allocUnsafe(64 * 1024);
 
-// What is sent is written into one buffer after the other, each kept while a message in it is under way:
-// an object for every packet would cost the client more than the packet.
+// Outgoing packets share buffers, each kept while a message in it is under way. An object for every packet would cost
+// the client more than the packet.
 let outgoing = Buffer.alloc(0);
 let written = 0;
 
 /**
- * One device: a socket, a window of QoS 1 messages, and what it sent without an acknowledgement,
- * which it sends again, in order and marked, after it has been opened again.
+ * One device: a socket, a window of QoS 1 messages, and the unacknowledged messages, which it sends again, in order and
+ * marked, after it has been reopened.
  */
 export function createDevice(
   spec: DeviceSpec,
@@ -77,7 +77,7 @@ export function createDevice(
       case 3:
         return onPublish(header, bytes, start, end);
       case 4:
-        // MQTT 5: nothing of it was stored, and so it counts as lost.
+        // MQTT 5: nothing of it was stored, so it counts as lost.
         if (end > start + 2 && (bytes[start + 2] as number) >= 0x80) return;
         return onPuback(bytes.readUInt16BE(start));
       default:
@@ -103,7 +103,7 @@ export function createDevice(
     const topicEnd = start + 2 + bytes.readUInt16BE(start);
     const confirmed = (header & 0x06) !== 0;
     let from = confirmed ? topicEnd + 2 : topicEnd;
-    // All that the service sends has few properties: one byte says how long they are.
+    // Everything that the service sends has few properties: one byte is enough for their length.
     if (spec.version === 5) from += 1 + (bytes[from] as number);
     const payload = Buffer.from(bytes.subarray(from, end));
     hooks.received(bytes.toString('utf8', start + 2, topicEnd), payload);
@@ -143,7 +143,7 @@ export function createDevice(
     return count;
   }
 
-  /** In one write: a system call for each packet would cost the client more than the broker's work. */
+  /** In one write: a system call per packet would cost the client more than the broker's work. */
   function send(from: number): void {
     if (written > from) socket?.write(outgoing.subarray(from, written));
   }
@@ -155,7 +155,7 @@ export function createDevice(
     pending: inFlight.pending,
     isOnline: () => online,
     close(how) {
-      // One that is being shut down, as the server has left, cannot be reset and would never close.
+      // A socket that is shutting down because the server has left cannot be reset, and would never close.
       if (how === 'reset' && socket?.writableEnded) socket.destroy();
       else if (how === 'reset') socket?.resetAndDestroy();
       else if (online && socket) {

@@ -12,30 +12,29 @@ export type { FleetCounts, FleetOptions } from './fleet-options.ts';
 
 export type Fleet = {
   /**
-   * Opens all connections; resolves when all are accepted. Rejects when one is refused or lost,
-   * unless it is to be made again (`reconnectDelayMs`); `close` is due then too.
+   * Opens all connections; resolves when all are accepted. Rejects if one is refused or lost, unless lost connections
+   * are reopened (`reconnectDelayMs`). Then too, call `close`.
    */
   connect(): Promise<void>;
   /** Lets the devices send. */
   start(): void;
-  /** No new messages; resolves when all are acknowledged, or `drainMs` later. True if all were. */
+  /** Sends no new messages. Resolves when all are acknowledged, or after `drainMs`. True if all were. */
   stop(drainMs: number): Promise<boolean>;
   /** Asks devices that had nothing to send again. */
   kick(): void;
-  /** Breaks connections as a lost link does, each with this chance. Says how many. */
+  /** Breaks connections like a lost link, each with this probability. Returns how many. */
   cut(fraction: number): number;
   /** Ends all connections; resolves when they are gone. */
   close(how?: 'disconnect' | 'reset'): Promise<void>;
   counts(): FleetCounts;
   isOnline(device: number): boolean;
-  /** Microseconds from a send to its acknowledgement; `reset()` it where a measurement starts. */
+  /** Microseconds from a send to its acknowledgement; `reset()` it when a measurement starts. */
   latency: RecordableHistogram;
 };
 
 /**
- * Thousands of devices in one process at little cost: raw sockets, packets encoded by hand. What is
- * not acknowledged is sent again, in order and marked DUP, after a reconnect. Nothing happens before
- * `connect`.
+ * Thousands of devices in one process at little cost: raw sockets, and packets encoded by hand. Unacknowledged messages
+ * are sent again, in order and marked DUP, after a reconnect. Nothing happens before `connect`.
  */
 export function createFleet(options: FleetOptions): Fleet {
   const settings = {
@@ -110,7 +109,7 @@ export function createFleet(options: FleetOptions): Fleet {
     opener.add(index);
   }
 
-  /** Resolves once it holds; looked at whenever a connection or an acknowledgement comes or goes. */
+  /** Resolves once it holds. Checked whenever the state of a connection changes or an acknowledgement arrives. */
   function until(condition: () => boolean): Promise<void> {
     return new Promise((resolve) => {
       notify = () => condition() && resolve();

@@ -1,9 +1,9 @@
-/** One packet within `bytes`: its variable header and payload are `start` up to `end`. */
+/** One packet within `bytes`: its variable header and payload are from `start` up to `end`. */
 export type OnFrame = (header: number, bytes: Buffer, start: number, end: number) => void;
 
 /**
- * Splits what a socket brings into MQTT packets (3.1.1, section 2.2). The bytes handed over are valid
- * only during the call: the caller may reuse the chunk's memory, what is left of it is copied.
+ * Splits the bytes of a socket into MQTT packets (3.1.1, section 2.2). The bytes passed on are valid only during the
+ * call: the caller may reuse the chunk's memory, and incomplete packets are copied.
  */
 export function createFrameReader(onFrame: OnFrame): (chunk: Buffer) => void {
   let rest: Buffer | null = null;
@@ -22,7 +22,7 @@ export function createFrameReader(onFrame: OnFrame): (chunk: Buffer) => void {
 
 const shortBody = { start: 0, end: 0 };
 
-/** Where the packet at `at` has its body, or null while its length is not there yet. */
+/** Where the body of the packet at `at` is; null while its length is incomplete. */
 function findBody(bytes: Buffer, at: number): { start: number; end: number } | null {
   let length = 0;
   let factor = 1;

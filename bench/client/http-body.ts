@@ -1,27 +1,29 @@
 /** How a device sends over HTTP. */
 export type HttpWay = {
   port: number;
-  /** Used in turn, each for the next request. */
+  /** Connections, used alternately. */
   connections: 1 | 2;
-  /** Else each request has a connection of its own. */
+  /** Otherwise each request has a connection of its own. */
   isKept: boolean;
   body: 'json' | 'ndjson';
-  /** Messages in one request, at most. */
+  /** The most messages in one request. */
   most: number;
-  /** What it waits for with a long poll, over a connection of its own; absent: nothing. */
+  /** Topics for which it long-polls, on a connection of its own; absent: none. */
   pollTopics?: string;
-  /** An item that the service rejects, sent with some requests; they repeat an acknowledged one too. Absent: neither. */
+  /**
+   * An item that the service rejects, sent with some requests, which also repeat an acknowledged item. Absent: neither.
+   */
   wrongItem?: string;
 };
 
-/** What an answer of 200 says; null: something else. */
+/** The content of a 200 answer; null: something else. */
 export type Receipt = { stored: number; repeated: number; rejected: { reason: string }[] };
 
-/** What became of a request that was answered with 200, by number of items. */
+/** The result of a request answered with 200, in numbers of items. */
 export type HttpReceipt = {
   /** Sent for the first time. */
   first: number;
-  /** Sent before, and not answered. */
+  /** Sent before without an answer. */
   again: number;
   /** Acknowledged before. */
   known: number;
@@ -30,7 +32,7 @@ export type HttpReceipt = {
   answer: Receipt | null;
 };
 
-/** Items as one body: a value alone where there is one, and no lines are asked for. */
+/** Items as one body: a single item is a value alone, unless lines are requested. */
 export function bodyOf(items: string[], { body }: Pick<HttpWay, 'body'>): string {
   if (body === 'ndjson') return `${items.join('\n')}\n`;
   return items.length === 1 ? (items[0] as string) : `[${items.join(',')}]`;

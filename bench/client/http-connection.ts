@@ -5,13 +5,13 @@ export type HttpAnswer = { status: number; body: string };
 export type HttpConnectionOptions = {
   host: string;
   port: number;
-  /** The address to come from; absent: any. */
+  /** The local address; absent: any. */
   localAddress?: string | undefined;
-  /** A request that is not answered for so long ends the connection. */
+  /** A request without an answer for this long ends the connection. */
   timeoutMs: number;
   opened?: () => void;
   answered: (answer: HttpAnswer) => void;
-  /** By either side, or never made. */
+  /** Ended by either side, or never opened. */
   ended: (reason: string) => void;
 };
 
@@ -19,11 +19,11 @@ export type HttpConnectionOptions = {
 export type HttpConnection = {
   /** May be called before it is open. */
   ask: (request: string) => void;
-  /** `reset`: as a lost link does. `ended` is not called any more. */
+  /** `reset`: like a lost link. `ended` is not called any more. */
   close: (how: 'end' | 'reset') => void;
 };
 
-/** The few bytes of HTTP/1.1 that a load client needs: answers bear their length. */
+/** The small part of HTTP/1.1 that a load client needs. Answers must have a length. */
 export function openHttpConnection(options: HttpConnectionOptions): HttpConnection {
   const { host, port, localAddress, timeoutMs } = options;
   let isClosed = false;
@@ -59,7 +59,7 @@ export function openHttpConnection(options: HttpConnectionOptions): HttpConnecti
   };
 }
 
-/** The answer at the start of these bytes; null while it is not all there. */
+/** The answer at the start of these bytes; null if it is incomplete. */
 function readAnswer(bytes: Buffer): { answer: HttpAnswer; bytes: number } | null {
   const end = bytes.indexOf('\r\n\r\n');
   if (end < 0) return null;

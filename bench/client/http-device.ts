@@ -6,14 +6,14 @@ import { startPolling } from './http-polls.ts';
 /** A message under way. */
 type Place = { seq: number; payload: string; sentAtMs: number; tries: number };
 
-/** Longer than a service that works takes, also where it stores nothing for a while and says so. */
+/** Longer than a working service takes, even while it stores nothing for a while and says so. */
 const timeoutMs = 15_000;
-/** Such a request sends something again that was acknowledged, and something that is rejected. */
+/** One request in this many repeats an acknowledged item and contains one that is rejected. */
 const oddEvery = 10;
 
 /**
- * A device that posts its messages, one request at a time under way. What was not answered with 200 it sends again,
- * in order, after it has been opened again. `fill` may send several messages in one request.
+ * A device that posts its messages, one request at a time. Messages without a 200 are sent again, in order, after it
+ * has been reopened. `fill` may send several messages in one request.
  */
 export function createHttpDevice(
   spec: DeviceSpec & { http: HttpWay },
@@ -25,7 +25,7 @@ export function createHttpDevice(
   const at = { host: settings.host, port: http.port, localAddress: settings.localAddress };
   const lanes: (HttpConnection | null)[] = Array.from({ length: http.connections }, () => null);
   let waiting: Place[] = [];
-  /** Of the request under way; null: none is. */
+  /** The request under way; null: none. */
   let sent: Omit<HttpReceipt, 'answer'> | null = null;
   let polls: { stop: () => void } | null = null;
   let lastAcknowledged: string | null = null;
@@ -50,7 +50,7 @@ export function createHttpDevice(
       answered: (answer) => onAnswer(lane, answer),
       ended(reason) {
         lanes[lane] = null;
-        // One that nothing is under way on is opened again for the next request.
+        // A connection without a request under way is reopened for the next request.
         if (!isOnline || (sent && lane === turn)) fail(reason);
       },
     });
@@ -127,7 +127,7 @@ export function createHttpDevice(
     ping() {},
     pending: () => waiting.length,
     isOnline: () => isOnline,
-    // As a socket does, it tells later that it is closed.
+    // Like a socket, it reports later that it is closed.
     close: () => void setImmediate(fail, 'closed'),
   };
 }

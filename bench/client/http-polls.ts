@@ -7,7 +7,7 @@ import {
 
 type PollingOptions = Pick<HttpConnectionOptions, 'host' | 'port' | 'localAddress'> & {
   spec: Pick<DeviceSpec, 'topic' | 'username' | 'password'>;
-  /** As the query has them: with commas in between. */
+  /** As in the query: separated by commas. */
   topics: string;
   received: (topic: string, payload: Buffer) => void;
 };
@@ -16,7 +16,9 @@ const waitSeconds = 25;
 const timeoutMs = 40_000;
 const retryMs = 1_000;
 
-/** Waits for messages with one long poll after the other, each acknowledging what the one before brought, until stopped. */
+/**
+ * Waits for messages with one long poll after the other, each acknowledging the previous one's messages, until stopped.
+ */
 export function startPolling({ spec, topics, received, ...at }: PollingOptions): {
   stop: () => void;
 } {

@@ -1,6 +1,8 @@
 import { markRedelivered } from './packets.ts';
 
-/** A message that was sent, in `bytes` as it was; used again and again, as an object for each would cost more. */
+/**
+ * A sent message, in `bytes` as it was sent. Places are reused, because a new object for each message would cost more.
+ */
 export type Place = {
   /** 0: free. */
   packetId: number;
@@ -17,7 +19,7 @@ export type InFlight = ReturnType<typeof createInFlight>;
 
 /** The QoS 1 messages of a device that wait for their acknowledgement, and its packet identifiers. */
 export function createInFlight(size: number) {
-  // Each where its packet identifier says, modulo their number: a Map would shrink and grow with every one.
+  // Indexed by packet identifier modulo their number: a Map would grow and shrink with every message.
   const places = Array.from({ length: size }, (): Place => ({
     packetId: 0,
     seq: 0,
@@ -33,7 +35,7 @@ export function createInFlight(size: number) {
     return places[id % size] as Place;
   }
 
-  /** One that no message under way has. */
+  /** A packet identifier that no message under way has. */
   function nextPacketId(): number {
     do packetId = (packetId % 65_535) + 1;
     while (placeOf(packetId).packetId === packetId);
@@ -45,7 +47,7 @@ export function createInFlight(size: number) {
     pending: () => pending,
     isFull: () => pending === size,
 
-    /** A free place, with its packet identifier; there must be one. */
+    /** A free place, with its packet identifier. There must be one. */
     take(): Place {
       let id = nextPacketId();
       while (placeOf(id).packetId !== 0) id = nextPacketId();
@@ -55,7 +57,7 @@ export function createInFlight(size: number) {
       return place;
     },
 
-    /** Frees the place of what was acknowledged; null where that was done before. */
+    /** Frees the place of an acknowledged message; null if it was free already. */
     settle(id: number): Place | null {
       const place = placeOf(id);
       if (id === 0 || place.packetId !== id) return null;
@@ -64,7 +66,7 @@ export function createInFlight(size: number) {
       return place;
     },
 
-    /** What is to be sent again on a new connection, in its order and marked. */
+    /** The packets to send again on a new connection, in order and marked. */
     unsettled(): Buffer[] {
       return places
         .filter((place) => place.packetId !== 0)

@@ -1,4 +1,4 @@
-/** Opens what waits in line, with at most `atOnce` connections in the making. */
+/** Opens queued connections, at most `atOnce` at the same time. */
 export function createOpener(atOnce: number, open: (index: number) => void) {
   const line: number[] = [];
   let head = 0;
@@ -20,7 +20,7 @@ export function createOpener(atOnce: number, open: (index: number) => void) {
       line.push(...indexes);
       advance();
     },
-    /** One of them is made, or failed. */
+    /** A connection was opened, or failed. */
     settled(): void {
       opening -= 1;
       advance();

@@ -3,17 +3,17 @@ const tickMs = 5;
 export type Pacer = {
   start(): void;
   stop(): void;
-  /** Whether one more message is due; `spend` when it is sent. */
+  /** Whether one more message is due; call `spend` when it is sent. */
   isDue(): boolean;
   spend(): void;
 };
 
-/** No pace at all: as fast as the acknowledgements come. */
+/** No pace: as fast as the acknowledgements arrive. */
 export const unpaced: Pacer = { start() {}, stop() {}, isDue: () => true, spend() {} };
 
 /**
- * Lets `ratePerSecond` messages through, going round the devices so that none of them starves.
- * What could not be sent within a tenth of a second is not made up for.
+ * Admits `ratePerSecond` messages, round robin over the devices so that none of them starves. Messages that could not
+ * be sent within a tenth of a second are not made up for.
  */
 export function createPacer(
   ratePerSecond: number,

@@ -1,6 +1,6 @@
 /**
- * The few MQTT 3.1.1 packets that a load client sends, and the same in MQTT 5 (with no properties), written by
- * hand: a client library costs more than the broker that it is meant to measure.
+ * The few MQTT 3.1.1 packets that a load client sends, and their MQTT 5 forms (without properties), encoded by hand: a
+ * client library costs more than the broker that it should measure.
  */
 
 const disconnectPacket = Buffer.from([0xe0, 0]);
@@ -10,13 +10,13 @@ export type ConnectFields = {
   clientId: string;
   username?: string | undefined;
   password?: string | undefined;
-  /** Seconds; 0 switches it off. */
+  /** Seconds; 0 turns it off. */
   keepaliveSeconds: number;
   /** Absent: MQTT 3.1.1. */
   version?: 5 | undefined;
 };
 
-/** A field of properties that is empty; MQTT 3.1.1 has none. */
+/** An empty list of properties; MQTT 3.1.1 has none. */
 const propertiesOf = (version: 5 | undefined) => Buffer.alloc(version === 5 ? 1 : 0);
 
 /** MQTT 3.1.1, section 3.1, always with a clean session. */
@@ -37,14 +37,14 @@ export function encodeConnect({
   ]);
 }
 
-/** How many bytes a PUBLISH takes, at most. */
+/** The most bytes that a PUBLISH takes. */
 export function publishRoom(topic: Buffer, payload: Buffer | string): number {
   return 1 + 4 + topic.length + 2 + 1 + 3 * payload.length;
 }
 
 /**
- * Section 3.3, QoS 1, written at `at`; gives the offset behind it. `topic` as `encodeString` gives it,
- * so that it is encoded once a device; see `markRedelivered` for DUP.
+ * Section 3.3, QoS 1, written at `at`; returns the offset after it. `topic` comes from `encodeString`, so that it is
+ * encoded once per device. See `markRedelivered` for DUP.
  */
 export function writePublish(
   target: Buffer,
@@ -67,7 +67,7 @@ export function writePublish(
   return end + payloadLength;
 }
 
-/** [MQTT-3.3.1-1]: a redelivered PUBLISH says so. */
+/** [MQTT-3.3.1-1]: marks a redelivered PUBLISH. */
 export function markRedelivered(publish: Buffer): Buffer {
   publish[0] = (publish[0] ?? 0) | 0x08;
   return publish;
@@ -116,7 +116,7 @@ export function packetOf(header: number, parts: Buffer[]): Buffer {
   return Buffer.concat([head.subarray(0, writeLength(head, 1, length)), ...parts]);
 }
 
-/** Section 2.2.3; gives the offset behind what it wrote. */
+/** Section 2.2.3; returns the offset after what it wrote. */
 function writeLength(target: Buffer, offset: number, length: number): number {
   let at = offset;
   let rest = length;

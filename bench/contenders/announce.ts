@@ -1,6 +1,6 @@
 import type { Server } from 'node:net';
 
-/** Tells the bench, by one line of JSON, where to find this program. */
+/** Tells the bench, in one line of JSON, where this program listens. */
 export function announce(server: Server): void {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('Not listening.');

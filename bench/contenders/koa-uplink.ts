@@ -4,7 +4,7 @@ import Koa from 'koa';
 import bodyParser from 'koa-bodyparser';
 import { announce } from './announce.ts';
 
-// A bare Koa route that reads a JSON body and answers as the HTTP uplink does. It stores nothing.
+// A bare Koa route that reads a JSON body and answers like the HTTP uplink. It stores nothing.
 const router = new Router();
 router.post('/devices/:uuid/up/:topic', (ctx) => {
   const { body } = ctx.request as { body?: unknown };

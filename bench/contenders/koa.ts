@@ -3,7 +3,7 @@ import Router from '@koa/router';
 import Koa from 'koa';
 import { announce } from './announce.ts';
 
-// A bare Koa route: the bytes that are given on stdin, whoever asks.
+// A bare Koa route that answers everybody with the bytes from stdin.
 const chunks: Buffer[] = [];
 for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
 const body = Buffer.concat(chunks).toString('utf8').trimEnd();

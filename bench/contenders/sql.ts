@@ -2,8 +2,8 @@ import { openDatabase } from '../../src/db/database.ts';
 import { schemaOf } from '../database.ts';
 import { listEvents } from '../../src/events/queries.ts';
 
-// The statement behind `GET /v2/events/{uuid}` and nothing around it, through the service's own pool.
-// Arguments: database's URL, connections of the pool, queries at once. Devices' ids on stdin.
+// Only the statement behind `GET /v2/events/{uuid}`, through the service's own pool. Arguments: database's URL,
+// connections of the pool, queries at once. Devices' ids on stdin.
 const [connectionString = '', maxConnections = '', atOnce = ''] = process.argv.slice(2);
 const db = openDatabase({
   connectionString,

@@ -2,8 +2,8 @@ import { connectAsync } from 'mqtt';
 import pg from 'pg';
 import { schemaOf } from '../database.ts';
 
-// What a user runs beside Mosquitto: a subscriber that puts measurements into PostgreSQL, either in
-// batches or row by row. Arguments: broker's URL, database's URL, `batch` or `row`.
+// What users run beside Mosquitto: a subscriber that inserts measurements into PostgreSQL, in batches or row by row.
+// Arguments: broker's URL, database's URL, `batch` or `row`.
 const [brokerUrl = '', databaseUrl = '', mode = 'batch'] = process.argv.slice(2);
 
 type Row = { device: string; sId: string; ts: number; val: number };
@@ -40,7 +40,7 @@ const statement = `
     from unnest($1::bigint[], $2::bigint[], $3::float8[]) as m (series_id, ms, val)
   on conflict do nothing`;
 
-/** All that came while the transactions before it were under way goes into the next one. */
+/** Everything that arrived while earlier transactions were under way goes into the next one. */
 function flush(): void {
   while (inFlight < maxInFlight && waiting.length > 0) {
     const batch = waiting.splice(0, maxBatch);
@@ -92,7 +92,7 @@ client.handleMessage = ({ topic, payload }, done) => {
   else keep(rows, () => done());
 };
 
-/** An insert a message, as many at once as the pool has connections. */
+/** One insert per message, as many at once as the pool has connections. */
 async function storeAtOnce(rows: Row[], readNext: () => void): Promise<void> {
   inFlight += 1;
   if (inFlight < maxConnections) readNext();
@@ -103,7 +103,7 @@ async function storeAtOnce(rows: Row[], readNext: () => void): Promise<void> {
   readOn.shift()?.();
 }
 
-/** The next message is read at once, while there is room. */
+/** Reads the next message at once while there is space. */
 function keep(rows: Row[], readNext: () => void): void {
   for (const row of rows) waiting.push(row);
   if (waiting.length < maxWaiting) readNext();

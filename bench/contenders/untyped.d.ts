@@ -1,4 +1,4 @@
-// koa-bodyparser carries no types; this is the part of it that is used.
+// koa-bodyparser has no types; these are the parts that are used.
 declare module 'koa-bodyparser' {
   import type { Middleware } from 'koa';
   type Options = {

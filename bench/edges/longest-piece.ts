@@ -1,10 +1,10 @@
 import { yieldToEventLoop } from '../../src/lib/event-loop.ts';
 
-/** Fewer, for a look in between: the environment's SAMPLES. */
+/** Set SAMPLES in the environment to fewer for a quick look. */
 const samples = Number(process.env['SAMPLES'] ?? 50);
 const warmUps = 15;
 
-/** Processor time of this thread in ms. Without the other call before it, it moves in steps of 4 ms. */
+/** Processor time of this thread in ms. Without the call before it, it moves in steps of 4 ms. */
 function threadMs(): number {
   process.cpuUsage();
   const { user, system } = process.threadCpuUsage();
@@ -12,9 +12,8 @@ function threadMs(): number {
 }
 
 /**
- * The most processor time between two returns to the event loop while `work` is under way, in ms:
- * promises and `nextTick` are part of a piece. Garbage is collected beforehand, so that as little as
- * possible of it is collected inside.
+ * The most processor time between two returns to the event loop while `work` runs, in ms. Promises and `nextTick` are
+ * part of a piece. Garbage is collected before, so that as little as possible is collected during it.
  */
 export async function longestPieceMs(work: () => unknown): Promise<number> {
   globalThis.gc?.();
@@ -34,7 +33,7 @@ export async function longestPieceMs(work: () => unknown): Promise<number> {
   return longest;
 }
 
-/** The median of 50 runs, warm; of fewer where a run leaves much behind. */
+/** The median of 50 warm runs, or of fewer if a run leaves much behind. */
 export async function medianPieceMs(work: () => unknown, runs = samples): Promise<number> {
   for (let n = 0; n < Math.min(warmUps, runs); n += 1) await work();
   const measured: number[] = [];

@@ -1,10 +1,10 @@
 const mebibyte = 1_048_576;
 
-/** `count` times the same thing, as an array. */
+/** An array of `count` copies. */
 export const arrayOf = (text: string, count: number) =>
   `[${Array.from({ length: count }, () => text).join(',')}]`;
 
-/** As many as fit into `bytes`. */
+/** As many copies as fit into `bytes`. */
 const arrayWithin = (text: string, bytes: number) =>
   arrayOf(text, Math.floor((bytes - 2) / (text.length + 1)));
 
@@ -33,7 +33,7 @@ export const configurations = {
 
 const cause = { sId: '0x1', thresholds: { isGt: 1, isOneOf: [1, 2, 3] } };
 
-/** States of 64 events of 32 causes, until about `bytes` are reached. */
+/** States of 64 events with 32 causes, about `bytes` in total. */
 export function purposeOf(bytes: number, causeText = JSON.stringify(cause)): string {
   const causes = arrayOf(causeText, 32);
   const events: string[][] = [];
@@ -49,7 +49,7 @@ export function purposeOf(bytes: number, causeText = JSON.stringify(cause)): str
   return `{"puId":1,"initStId":0,"states":[${states.join(',')}]}`;
 }
 
-/** What names nothing and asks nothing costs most for its bytes. */
+/** Causes without names or conditions cost most per byte. */
 export const leanPurpose = (count: number) => {
   const events = Math.ceil(count / 32);
   const one = arrayOf('{"sId":"1"}', 32);
@@ -78,7 +78,7 @@ export const messages = {
     Array.from({ length: 400 }, () => ({ cause: { engine, senses: [sense] } })),
   ),
   measurements: arrayOf('{"sId":"0x10","val":21.5,"ts":1795219200000}', 1_000),
-  /** As large as a message of measurements may be made: positions with long names, many members, a text. */
+  /** The largest possible message of measurements: positions with long names, many members, a text. */
   largeMeasurements: arrayOf(
     `{"sId":"${'x'.repeat(180)}","val":{"lat":52.1234567,"long":13.1234567},"ts":1795219200000}`,
     1_000,
@@ -92,7 +92,7 @@ export const messages = {
   badSenses: `{"cause":{"engine":${JSON.stringify(engine)},"senses":${arrayWithin('{}', 64_000)}}}`,
 };
 
-/** States of 8 events of 32 causes, each on a sense of its own. */
+/** States of 8 events with 32 causes, each on a sense of its own. */
 export const variedPurpose = (states: number) => {
   const causeOf = (n: number) => `{"sId":"0x${(n % 1_000).toString(16)}","thresholds":{"isGt":9}}`;
   const eventOf = (evId: number) =>
@@ -102,7 +102,7 @@ export const variedPurpose = (states: number) => {
   return `{"puId":1,"initStId":0,"states":[${all.join(',')}]}`;
 };
 
-/** So many devices of so many senses each, whose names are long: 4 MiB for 1,000 of 28. */
+/** This many devices with this many senses each, with long names: 4 MiB for 1,000 with 28. */
 export const batchOf = (devices: number, count: number) => {
   const named = senses(count).map((each) => ({ ...each, name: 'x'.repeat(100) }));
   const one = JSON.stringify({ device: {}, module: [{ moduleId: 'm', senses: named }] });

@@ -7,14 +7,14 @@ export type Ask = {
   method: string;
   path: string;
   body?: string;
-  /** Of the body; JSON where absent. */
+  /** Media type of the body; JSON if absent. */
   type?: string;
   accept?: string;
-  /** Of a stream, which is left as soon as it has brought something. */
+  /** For a stream, which is closed once it has delivered something. */
   lastEventId?: string;
 };
 
-/** Sends requests from a thread of its own, so that what is measured here is the service's part only. */
+/** Sends requests from a thread of its own, so that only the service's part is measured here. */
 export function startSender(port: number, token = 'bench') {
   const worker = new Worker(new URL(import.meta.url), { workerData: { port, token } });
   return {

@@ -14,7 +14,7 @@ const leastMs = 10_000;
 
 type Heavy = { name: string; once: () => Promise<unknown> };
 
-/** What others' devices notice of an account that exports and imports: milliseconds until they are acknowledged. */
+/** How other accounts' devices notice an account that exports and imports: milliseconds until they are acknowledged. */
 export async function timeBeside(
   bulk: Bulk,
   databaseUrl: string,
@@ -79,7 +79,7 @@ function heavyOf(bulk: Bulk): Heavy[] {
   ];
 }
 
-/** How long another transaction waits for the row of a device while an import goes on, at most; milliseconds. */
+/** The longest time for which another transaction waits for the row of a device during an import, ms. */
 async function longestHold(bulk: Bulk, connectionString: string): Promise<number> {
   const probe = openDatabase({
     connectTimeoutMs: 5_000,

@@ -8,8 +8,8 @@ import { timeExports, timeLists } from './time-exports.ts';
 import { timeImports } from './time-imports.ts';
 
 /**
- * Measurements in bulk: in by an import, out by exports, and the lists that a dashboard reads. Each beside what the
- * database does for the same alone: `COPY`, or the bare query. On a database without anything in it.
+ * Measurements in bulk: an import, exports, and the lists that a dashboard reads. Each is compared with the database's
+ * own time for the same: `COPY`, or the bare query. Needs an empty database.
  */
 export async function timeBulk(url: string, rows: number, tell: (line: string) => void) {
   const service = await startBenchService({ databaseUrl: url, redisUrl: null });

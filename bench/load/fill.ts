@@ -5,17 +5,17 @@ export type Size = { devices: number; events: number; measurements: number };
 
 const days = 90;
 
-/** Eight senses a device take turns; of a thousand events one is of a rare sense, and of ten one is the device's. */
+/** Eight senses per device alternate. One event in a thousand is of a rare sense, and one in ten is of the device. */
 export const senses = Array.from({ length: 8 }, (_, i) => `0x1${i}`);
 export const rareSense = '0xff';
 
-/** The device after the last one has a single sense, measured every minute. */
+/** An additional device with a single sense, measured every minute. */
 const minuteSense = '0x1';
 export const minuteDevice = ({ devices }: Size): number => devices + 1;
 
 /**
- * Fills the history of 90 days up to `untilTs` (ms), day by day as it would have come, and leaves it
- * as TimescaleDB's jobs would: compressed but for the newest days, the aggregate up to date.
+ * Fills the history of 90 days up to `untilTs` (ms), day by day as it would have arrived, and leaves it as
+ * TimescaleDB's jobs would: compressed except for the newest days, with the aggregate up to date.
  */
 export async function fill(
   db: Database,
@@ -58,7 +58,7 @@ export async function fill(
   }
 }
 
-/** Of so many rows, how many a device gets on this day. */
+/** How many of these rows a device gets on this day. */
 function share(rows: number, { devices }: Size, day: number): number {
   const each = rows / devices / days;
   return Math.floor(each * (day + 1)) - Math.floor(each * day);

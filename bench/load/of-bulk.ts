@@ -2,10 +2,10 @@ import type { Database } from '../../src/db/database.ts';
 import type { RegisteredDevice } from '../api.ts';
 import type { BenchService } from '../service.ts';
 
-/** What is timed: through the service, and the same by the database alone; seconds. */
+/** What is timed: through the service, and with the database alone; seconds. */
 export type BulkRow = { name: string; service: number; database: number };
 
-/** An installation with devices, into and out of which so many measurements go. */
+/** An installation with devices, and the number of measurements to import and export. */
 export type Bulk = {
   service: BenchService;
   db: Database;
@@ -16,17 +16,17 @@ export type Bulk = {
 
 const dayMs = 86_400_000;
 export const devicesOfImport = 100;
-/** Imports and exports are of so many days, all of them old enough to be compressed. */
+/** Imports and exports cover this many days, all of them old enough to be compressed. */
 const days = 20;
 
-/** When a line's measurement was: all devices take turns, as in a history that is written day by day. */
+/** The time of a line's measurement. All devices alternate, as in a history that is written day by day. */
 export function tsOf(rows: number, n: number, offsetMs: number): number {
   const fromTs = Math.floor(Date.now() / dayMs) * dayMs - (days + 5) * dayMs;
   const step = Math.floor((days * dayMs * devicesOfImport) / rows);
   return fromTs + Math.floor(n / devicesOfImport) * step + offsetMs;
 }
 
-/** Asks the service for something, and reads the answer to its end. */
+/** Sends a request to the service, and reads the answer to its end. */
 export async function read(
   { service, token }: Bulk,
   path: string,
@@ -40,7 +40,7 @@ export async function read(
   for await (const chunk of response.body) void chunk;
 }
 
-/** How long it takes. */
+/** How long the work takes. */
 export async function seconds(work: () => Promise<unknown>): Promise<number> {
   const startedMs = performance.now();
   await work();
@@ -49,7 +49,7 @@ export async function seconds(work: () => Promise<unknown>): Promise<number> {
 
 const timesOfMedian = 21;
 
-/** The same at the median of several times. */
+/** The median of several runs. */
 export async function median(work: () => Promise<unknown>): Promise<number> {
   const times: number[] = [];
   for (let n = 0; n < timesOfMedian; n += 1) times.push(await seconds(work));

@@ -8,12 +8,12 @@ import {
 } from '../../src/measurements/queries.ts';
 import { minuteDevice, rareSense, senses, type Size } from './fill.ts';
 
-/** What is asked of the database, of a device chosen anew each time. */
+/** A query to the database, about a randomly chosen device each time. */
 export type Question = { name: string; ask: (deviceId: number) => Promise<unknown> };
 
 const day = 86_400_000;
 
-/** Every combination that `GET /v2/events/{uuid}` can be asked, and what dashboards ask of measurements. */
+/** Every combination of parameters of `GET /v2/events/{uuid}`, and the queries of dashboards for measurements. */
 export async function listQuestions(db: Database, size: Size, nowTs: number): Promise<Question[]> {
   const kind = await readHistoryKind(db);
   const ranges: [string, Partial<ListedRange>][] = [
@@ -95,8 +95,8 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
 }
 
 /**
- * Where each device's hundredth page of events begins; where that would be among the last, the middle
- * one: behind the end of a history there is nothing to read, and nearly nothing to open.
+ * The start of each device's hundredth page of events, or of the middle page if that would be among the last: after the
+ * end of a history there is almost nothing to read or to open.
  */
 async function hundredthPages(db: Database, { devices }: Size) {
   const pages = new Map<number, [number, string]>();
@@ -114,9 +114,8 @@ async function hundredthPages(db: Database, { devices }: Size) {
 export type Figures = { p50: number; p99: number };
 
 /**
- * Milliseconds at the database, planning and the way to it included. The same question goes to each
- * database in turn, so that what else the machine does meanwhile falls on all alike; the first ones
- * are not counted.
+ * Milliseconds at the database, including planning and the round trip. The same query goes to each database in turn, so
+ * that other work of the machine affects all alike. The first ones are not counted.
  */
 export async function timeQuestions(
   questions: Question[],

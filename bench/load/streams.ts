@@ -13,9 +13,9 @@ export type StreamFigures = Figures & { received: number; expected: number };
 const warmUpMs = 3_000;
 
 /**
- * Milliseconds from the acknowledgement of a value, as its device sees it, to the reader of a stream: each device
- * sends a value a second, and each stream carries all of them. What reaches a reader before its
- * acknowledgement reaches the device counts as zero.
+ * Milliseconds from the acknowledgement of a value, as its device sees it, to the reader of a stream. Each device sends
+ * a value per second, and each stream carries all of them. If a value reaches a reader before its acknowledgement
+ * reaches the device, that counts as zero.
  */
 export async function timeStreams(databaseUrl: string, load: StreamLoad): Promise<StreamFigures> {
   const service = await startBenchService({ databaseUrl, redisUrl: null });
@@ -42,7 +42,7 @@ export async function timeStreams(databaseUrl: string, load: StreamLoad): Promis
     await delay(load.seconds * 1_000);
     board.end();
     await fleet.stop(10_000);
-    // What is under way still arrives.
+    // Values under way still arrive.
     await delay(1_000);
     return board.figures(load.streams);
   } finally {
@@ -52,7 +52,7 @@ export async function timeStreams(databaseUrl: string, load: StreamLoad): Promis
   }
 }
 
-/** By an address with a ticket, as a browser reads. */
+/** Opens an address with a ticket, as a browser does. */
 async function openReader(
   baseUrl: string,
   token: string,

@@ -21,7 +21,7 @@ export async function timeExports(bulk: Bulk, write: (row: BulkRow) => void): Pr
   );
   const { count = rows, newest = 0 } = stored[0] ?? {};
   const start = tsOf(rows, 0, 0);
-  // So long that about as many points are in it as lines were in an import.
+  // A range with about as many points as an import has lines.
   const end = start + Math.floor((newest - start) * (rows / count));
   const query = `devices=${bulk.devices.map(({ uuid }) => uuid).join(',')}&start=${start}&end=${end}`;
   const { rows: counts } = await db.query<{ count: number }>(
@@ -77,7 +77,7 @@ const listOfDevices = `
     left join presence on presence.device_id = device.id
    order by created_at, id`;
 
-/** Devices like the others, and for the first of them further senses. */
+/** Adds similar devices, and more senses to the first of them. */
 async function addDevices(db: Database): Promise<void> {
   await db.query(
     `with added as (

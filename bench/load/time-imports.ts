@@ -3,7 +3,7 @@ import { CopyRows } from '../../src/db/copy-rows.ts';
 import { readHistoryKind } from '../../src/history/retention.ts';
 import { seconds, tsOf, type Bulk, type BulkRow } from './of-bulk.ts';
 
-/** Imports: what is new, what is there already, and into compressed days where there are such. */
+/** Imports of new rows, of existing rows, and into compressed days if there are any. */
 export async function timeImports(
   bulk: Bulk,
   write: (row: BulkRow) => void,
@@ -32,7 +32,7 @@ export async function timeImports(
   await db.query('vacuum (analyze) measurement');
 }
 
-/** The same rows again, as a server is asked that knows them; they are looked for and not stored. */
+/** The same rows again, as for a server that knows them: they are looked up and not stored. */
 const insertAgain = `
   insert into measurement (series_id, ts, val, long)
   select series_id, ts, val, long from measurement
@@ -40,7 +40,7 @@ const insertAgain = `
 
 const linesAtOnce = 2_000;
 
-/** CSV as an export writes it. `offsetMs`: another one gives other measurements. */
+/** CSV as an export writes it. Another `offsetMs` gives other measurements. */
 function* linesOf({ devices, rows }: Bulk, offsetMs: number): Generator<Buffer> {
   yield Buffer.from('deviceAuthUuid,sId,ts,val,lat,long\r\n');
   for (let from = 0; from < rows; from += linesAtOnce) {
@@ -53,7 +53,7 @@ function* linesOf({ devices, rows }: Bulk, offsetMs: number): Generator<Buffer> 
   }
 }
 
-/** Imports all lines, each measurement so much later than with 0. */
+/** Imports all lines, each measurement this much later than with 0. */
 export async function importLines(bulk: Bulk, offsetMs: number): Promise<void> {
   const { service, token } = bulk;
   const response = await fetch(`${service.baseUrl}/v2/measurements/import`, {
@@ -67,7 +67,7 @@ export async function importLines(bulk: Bulk, offsetMs: number): Promise<void> {
   if (response.status !== 200 || rejected !== 0) throw new Error(text.slice(0, 1_000));
 }
 
-/** All rows by one `COPY`, without the lines that they are in. */
+/** All rows by one `COPY`, without the text of their lines. */
 async function copyIn({ db, devices, rows }: Bulk, offsetMs: number): Promise<number> {
   const { rows: series } = await db.query<{ id: number }>('select id from series order by id');
   const copied = new CopyRows();
@@ -84,7 +84,7 @@ async function copyIn({ db, devices, rows }: Bulk, offsetMs: number): Promise<nu
   return seconds(() => db.transaction((tx) => tx.copyIn(statement, bytes)));
 }
 
-/** The most that a process ever had in memory, MB (proc_pid_status(5)). */
+/** The most memory that a process has ever used, MB (proc_pid_status(5)). */
 function memoryOf(pid: number): number {
   const [, kilobytes] = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Math.round(Number(kilobytes) / 1_024);

@@ -4,18 +4,18 @@ import type { PairsOptions } from './options.ts';
 
 export type SideName = 'before' | 'after';
 
-/** One of two services that are measured in turns; it idles while the other is. */
+/** One of two services that are measured in turns. It idles while the other is measured. */
 export type Side = {
-  /** Measures for a while; `warmupSeconds` of the same load before it are not measured. */
+  /** Measures for a while, after `warmupSeconds` of the same load that are not measured. */
   turn: (seconds: number, warmupSeconds: number) => Promise<Metrics>;
-  /** Throws where what was acknowledged is not what is stored. */
+  /** Throws if the stored data differ from what was acknowledged. */
   check: () => Promise<void>;
 };
 
-/** What both measured right after one another, and who of them was first. */
+/** What both measured right after one another, and which was first. */
 export type Pair = Record<SideName, Metrics> & { first: SideName };
 
-/** So many pairs, the order within each drawn by lot: no side has the second place for itself. */
+/** Measures this many pairs, in random order within each, so that neither side is always second. */
 export async function alternate(
   sides: Record<SideName, Side>,
   options: PairsOptions,
@@ -48,7 +48,7 @@ function describe({ before, after }: Pair): string {
     .join(', ');
 }
 
-/** Numbers from 0 to below 1, the same for the same seed (a linear congruence modulo 2³¹ - 1). */
+/** Numbers from 0 to below 1, the same for the same seed (a linear congruential generator modulo 2³¹ - 1). */
 function createDraw(seed: number): () => number {
   let state = (Math.abs(Math.trunc(seed)) % 2_147_483_646) + 1;
   return () => {

@@ -1,13 +1,13 @@
 import { median } from '../rounds.ts';
 
-/** `coverage`: the chance that the interval holds the true median. */
+/** `coverage`: the probability that the interval contains the true median. */
 export type MedianInterval = { median: number; low: number; high: number; coverage: number };
 
 /**
- * The median of independent values and an interval for it, of any distribution: from the k-th smallest
- * value to the k-th largest, where k is the most that leaves 95 %. How many values lie below the true
- * median is binomial with a half. Fewer than six values give less than 95 %: then it is all of them. NaN
- * where a value is no number.
+ * The median of independent values and an interval for it, for any distribution: from the k-th smallest value to the
+ * k-th largest, where k is the largest that still covers 95 %. The number of values below the true median is binomial
+ * with probability a half. Fewer than six values cover less than 95 %, and then the interval is all of them. NaN if a
+ * value is not a number.
  */
 export function medianInterval(values: number[]): MedianInterval {
   if (values.length === 0 || !values.every(Number.isFinite))
@@ -23,10 +23,10 @@ export function medianInterval(values: number[]): MedianInterval {
   };
 }
 
-/** Of n values, the chance that the median lies between the k-th smallest and the k-th largest. */
+/** The probability that the median of n values lies between the k-th smallest and the k-th largest. */
 function coverageOf(n: number, rank: number): number {
   let below = 0;
-  // The chance of exactly i values below, made from that of i - 1.
+  // The probability of exactly i values below, from that of i - 1.
   let chance = 2 ** -n;
   for (let i = 0; i < rank; i += 1) {
     below += chance;

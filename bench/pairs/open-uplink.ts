@@ -4,10 +4,10 @@ import type { Metrics } from '../rounds.ts';
 import type { BenchService } from '../service.ts';
 import type { Side } from './alternate.ts';
 
-/** Connections that are kept, of a device each. */
+/** Kept connections, one per device. */
 export const uplinkConnections = 100;
 
-/** Devices that send over HTTP, a value with each request. */
+/** Devices that send over HTTP, one value per request. */
 export async function openUplink(
   service: BenchService,
   databasePid: number,

@@ -10,17 +10,17 @@ export type PairsOptions = {
   pairs: number;
   /** Measured time of one turn. */
   seconds: number;
-  /** Of load before the first pair, and of load at the start of each turn; neither is measured. */
+  /** Load before the first pair, and load at the start of each turn; neither is measured. */
   warmupSeconds: number;
   rampSeconds: number;
-  /** Without load before each turn. */
+  /** A pause without load before each turn. */
   settleSeconds: number;
   devices: number;
   seed: number;
-  /** Also before against before: what the machine alone makes of two that are the same. */
+  /** Also measure before against before, which shows the noise of the machine. */
   self: boolean;
   usedLogSegments: number;
-  /** The devices of `after` speak MQTT 5. */
+  /** The devices of `after` use MQTT 5. */
   v5: boolean;
   jsonFile: string | null;
 };
@@ -61,7 +61,7 @@ const flags = {
   smoke: flag,
 } as const;
 
-/** Reads the command line; `works` are the names that there are. Ends the process, with the usage, where it is wrong. */
+/** Reads the command line. If it is wrong, prints the usage and ends the process. `works` are the known names. */
 export function readPairsOptions(works: string[]): PairsOptions {
   return readOptionsOrExit(usageOf(works), flags, (values) => {
     if (values.before === undefined)
@@ -86,7 +86,7 @@ export function readPairsOptions(works: string[]): PairsOptions {
   });
 }
 
-/** `messages-1` means both `messages-1-plain` and `messages-1-profile`; no name means all works. */
+/** `messages-1` means both `messages-1-plain` and `messages-1-profile`. No name means all works. */
 export function isMeant(work: string, names: string[]): boolean {
   return names.length === 0 || names.some((name) => work === name || work.startsWith(`${name}-`));
 }

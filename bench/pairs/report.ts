@@ -9,20 +9,20 @@ type Figure = Measure & {
   /** Medians of the turns. */
   before: number;
   after: number;
-  /** Of the pairs' after / before. */
+  /** Median of after / before over the pairs. */
   ratio: MedianInterval;
-  /** null: nothing is to hold, or the interval is not known. */
+  /** null: there is no bound, or the interval is unknown. */
   holds: boolean | null;
 };
 
 export type WorkResult = {
   work: string;
   title: string;
-  /** What was beside `before`: itself tells what the machine alone makes of two that are the same. */
+  /** What `before` was compared with. Compared with itself, it shows the noise of the machine. */
   against: SideName;
   pairs: Pair[];
   figures: Figure[];
-  /** Whom the load client served with (nearly) all that its one thread has: it measured itself there. */
+  /** Sides against which the load client used (nearly) all of its one thread, and so measured itself. */
   clientBound: SideName[];
 };
 
@@ -50,13 +50,13 @@ function medians(pairs: Pair[], side: SideName): Metrics {
   return mediansOf(pairs.map((pair) => pair[side]));
 }
 
-/** Slower is what the whole interval says; a median alone goes either way by chance. */
+/** Uses the whole interval, because a median alone may go either way by chance. */
 function holds({ bound }: Measure, { low, high }: MedianInterval): boolean | null {
   if (bound === null || Number.isNaN(low)) return null;
   return bound.reaches === 'below' ? low < bound.ratio : high > bound.ratio;
 }
 
-/** The table for people: machine, both versions, and the median of the pairs' ratios of each measure. */
+/** The table for people: machine, both versions, and the median ratio of each measure over the pairs. */
 export function toMarkdown(machine: Machine, options: PairsOptions, results: WorkResult[]): string {
   const beside = results.filter(({ against }) => against === 'after');
   const itself = results.filter(({ against }) => against === 'before');

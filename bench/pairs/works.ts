@@ -9,11 +9,11 @@ import type { BenchService } from '../service.ts';
 import type { Side } from './alternate.ts';
 import { openUplink, uplinkConnections } from './open-uplink.ts';
 
-/** A service that has just started on a database of its own, and what there is to measure it with. */
+/** A newly started service on a database of its own, and what is needed to measure it. */
 type Place = {
   service: BenchService;
   databaseUrl: string;
-  /** The postmaster, which serves the other side's database too. */
+  /** The postmaster, which also serves the other side's database. */
   databasePid: number;
   devices: number;
   /** Of MQTT; absent: 3.1.1. */
@@ -21,7 +21,7 @@ type Place = {
   defer: (release: () => Promise<unknown>) => void;
 };
 
-/** `bound`: what the interval of after / before must reach to one side of; null: only told. */
+/** `bound`: what the interval of after / before must reach on one side; null: only reported. */
 export type Measure = {
   metric: string;
   title: string;
@@ -35,7 +35,7 @@ export type Work = {
   open: (place: Place) => Promise<Side>;
 };
 
-/** All that two versions of the service are compared in. */
+/** All measures by which two versions of the service are compared. */
 export const works: Work[] = [
   messages('messages-1-plain', 1, false),
   messages('messages-1-profile', 1, true),
@@ -69,7 +69,7 @@ function messages(name: string, samplesPerMessage: number, withProfile: boolean)
   };
 }
 
-/** In microseconds of processor time. What one of the two saves may not be what the other takes. */
+/** In microseconds of processor time. A saving in one of the two must not become a cost in the other. */
 function costs(each: string): Measure[] {
   const bound = { reaches: 'below' as const, ratio: 1.05 };
   return [
@@ -142,7 +142,7 @@ async function openRequests({ service, databasePid }: Place): Promise<Side> {
   };
 }
 
-/** Whatever schema the version has its tables in. */
+/** Finds the tables in whatever schema the version uses. */
 async function countMeasurements(databaseUrl: string): Promise<number> {
   return withClient(databaseUrl, async (client) => {
     const { rows: found } = await client.query<{ name: string }>(

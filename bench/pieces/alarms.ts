@@ -5,7 +5,7 @@ import type { MessageQuotas } from '../../src/notifications/settings.ts';
 import { notify, notifyResolved } from '../../src/notifications/enqueue.ts';
 
 const most = 1_000_000_000;
-/** None is used up. */
+/** None is ever used up. */
 const quotas: MessageQuotas = {
   messagesPerDay: most,
   messagesPerRecipient: most,
@@ -17,7 +17,7 @@ const quotas: MessageQuotas = {
   confirmationsPerInstallation: most,
 };
 
-/** Alarms are decided on as the service does, and people are told; nobody delivers it. */
+/** Alarms are decided as in the service, and notifications are queued, but nobody delivers them. */
 export function decideInBench() {
   const quotasOf = () => quotas;
   const rules = { ringMaxAgeMs: most, reportedForMs: 3_600_000 };
@@ -39,7 +39,7 @@ export function decideInBench() {
   });
 }
 
-/** The account has so many webhooks, which are told when an alarm is over too. */
+/** Gives the account this many webhooks, which are also notified when an alarm is over. */
 export async function addWebhooks(db: Database, accountId: number, count: number): Promise<void> {
   await db.query(
     `insert into contact (account_id, kind, address, address_normal, place, when_over)

@@ -27,18 +27,18 @@ const dayMs = 86_400_000;
 
 export type Value = number | { lat: number; long: number };
 
-/** The service's way from a parsed message into the database, in this process and without its edges. */
+/** The service's path from a parsed message into the database, in this process and without its listeners. */
 export type Bed = {
-  /** Of an account of its own, which has so many webhooks. */
+  /** Adds a device with an account of its own that has this many webhooks. */
   addDevice: (purpose: Purpose | null, webhooks?: number) => Promise<DeviceIdentity>;
   /**
-   * Resolves when the message, of one measurement a millisecond, is acknowledged. `laterMs`: it arrives so much later
-   * than the one before, by its own time.
+   * Resolves when the message, with one measurement per millisecond, is acknowledged. `laterMs`: how much later than
+   * the previous message it arrives, by its own time.
    */
   send: (device: DeviceIdentity, values: Value[], laterMs?: number) => Promise<void>;
-  /** The same with what a device publishes to `up/measurements`, good or bad, as it comes. */
+  /** The same with a payload of `up/measurements`, valid or not, as a device publishes it. */
   publish: (device: DeviceIdentity, payload: string) => Promise<void>;
-  /** Bytes of all tables and indexes once they are vacuumed. */
+  /** Bytes of all tables and indexes after a vacuum. */
   countBytes: () => Promise<number>;
   close: () => Promise<void>;
 };

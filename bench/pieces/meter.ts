@@ -3,9 +3,8 @@ import { PerformanceObserver } from 'node:perf_hooks';
 type Span = { startMs: number; endMs: number; cpuMs: number };
 
 /**
- * Measures what the event loop does between two of its returns, in processor time of this thread, garbage
- * collection aside. Its clock runs once in each turn of the loop, so that a turn of several pieces counts
- * as one: what it says is never too little.
+ * Measures the work between two returns to the event loop, in processor time of this thread without garbage collection.
+ * Its clock runs once per turn of the loop, so a turn of several pieces counts as one: the result is never too small.
  */
 export class PieceMeter {
   readonly #collected: { startMs: number; endMs: number }[] = [];
@@ -22,7 +21,7 @@ export class PieceMeter {
     let last = { startMs: performance.now(), cpuMs: threadCpuMs() };
     const tick = () => {
       const [cpuMs, startMs] = [threadCpuMs(), performance.now()];
-      // The many turns that do nothing are no matter.
+      // Ignores the many turns that do nothing.
       if (cpuMs - last.cpuMs > 0.2) {
         this.#spans.push({ startMs: last.startMs, endMs: startMs, cpuMs: cpuMs - last.cpuMs });
       }
@@ -32,9 +31,9 @@ export class PieceMeter {
     this.#timer = setImmediate(tick);
   }
 
-  /** The longest piece since the last time it was asked, in ms. */
+  /** The longest piece since the previous call, in ms. */
   async takeLongest(): Promise<number> {
-    // The collector's pauses are told in a later turn.
+    // The collector's pauses are reported in a later turn.
     await new Promise((resolve) => {
       setTimeout(resolve, 5);
     });
@@ -57,7 +56,7 @@ export class PieceMeter {
   }
 }
 
-/** The first call brings the kernel's account up to date, which otherwise moves in steps of 4 ms. */
+/** The first call updates the kernel's accounting, which otherwise moves in steps of 4 ms. */
 function threadCpuMs(): number {
   process.cpuUsage();
   const { user, system } = process.threadCpuUsage();

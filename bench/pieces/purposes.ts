@@ -1,11 +1,11 @@
 import { Purpose } from '../../src/contract/purpose.ts';
 
-/** The sense that everything here reads: a short name, so that much fits into 256 KiB. */
+/** The sense that all of these read: a short name, so that much fits into 256 KiB. */
 export const senseId = '1';
 
 type CauseOf = (number: number) => object;
 
-/** One state with so many events of so many causes. */
+/** One state with this many events and causes. */
 export function stateWith(events: number, causes: number, causeOf: CauseOf): Purpose {
   return Purpose.parse({
     puId: 1,
@@ -14,7 +14,7 @@ export function stateWith(events: number, causes: number, causeOf: CauseOf): Pur
   });
 }
 
-/** Global states, filled with events of one `isAny` each, until there are so many. */
+/** Global states with events of one `isAny` each, this many in total. */
 export function globalAny(count: number, eventLog: boolean): Purpose {
   const states = Array.from({ length: Math.ceil(count / 64) }, (_, index) => ({
     stId: index + 1,
@@ -26,19 +26,19 @@ export function globalAny(count: number, eventLog: boolean): Purpose {
   return Purpose.parse({ puId: 1, initStId: 1, states });
 }
 
-/** Agrees never. */
+/** Never agrees. */
 export const never: CauseOf = (number) => ({ isGt: 1e9 + number });
 
-/** Agrees always, but for the last of an event's causes, which keeps it from firing. */
+/** Always agrees, except for the last of an event's causes, which keeps it from firing. */
 export const butOne =
   (causes: number): CauseOf =>
   (number) =>
     number % causes === causes - 1 ? { isGt: 1e9 } : { isLt: 1e9 + number };
 
-/** Agrees with about half of what is measured, each cause with another half. */
+/** Agrees with about half of the measurements, each cause with another half. */
 export const half: CauseOf = (number) => ({ isGt: number % 100 });
 
-/** A polygon of so many corners that winds round the globe again and again. */
+/** A polygon with this many corners that winds round the globe again and again. */
 export const winding =
   (corners: number): CauseOf =>
   () => ({
@@ -48,7 +48,7 @@ export const winding =
     })),
   });
 
-/** The same with windows of so many outcomes, all of which have to agree. */
+/** The same with windows of this many outcomes, all of which must agree. */
 export const windowed =
   (count: number, causeOf: CauseOf): CauseOf =>
   (number) => ({ ...causeOf(number), count });
@@ -64,8 +64,8 @@ function eventsOf(events: number, causes: number, causeOf: CauseOf) {
 }
 
 /**
- * Two states that send a device back and forth on a silence of a second. Each has so many events of so many causes:
- * the others wait for a silence that never comes.
+ * Two states that send a device back and forth on a silence of a second. Each has this many events and causes; the
+ * others wait for a silence that never comes.
  */
 export function restless(events: number, causes: number): Purpose {
   const waiting = (ms: number) => ({ sId: senseId, threshold: { noneForMs: ms } });
@@ -83,7 +83,7 @@ export function restless(events: number, causes: number): Purpose {
   return Purpose.parse({ puId: 1, initStId: 1, states });
 }
 
-/** Each value opens the alarms of half of these events, and closes those of the others; half are told. */
+/** Each value opens the alarms of half of these events, and closes those of the others. Half of them notify people. */
 export function alarming(events: number): Purpose {
   const states = Array.from({ length: Math.ceil(events / 64) }, (_, s) => ({
     stId: s + 1,

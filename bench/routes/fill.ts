@@ -16,7 +16,7 @@ const password = 'a password of the bench';
 const email = 'big@example.com';
 const batchSize = 1_000;
 
-/** As that of other benches, but that people are told. */
+/** The purpose of the other benches, except that it notifies people. */
 const toldPurpose = JSON.parse(
   JSON.stringify(meterPurpose).replaceAll('"sendEvent":true', '"sendEvent":true,"sendPush":true'),
 ) as object;
@@ -78,7 +78,7 @@ async function registerBatch(baseUrl: string, token: string, from: number, count
   return made.devices.map((one) => ({ uuid: one.deviceAuthUuid, token: one.deviceAuthToken }));
 }
 
-/** By measurements over HTTP: its row is what all others are copies of. */
+/** Sends measurements over HTTP. The resulting row is the original of all copies. */
 async function openAndCloseAlarm(baseUrl: string, { uuid, token }: RegisteredDevice) {
   const authorization = `Basic ${Buffer.from(`${uuid}:${token}`).toString('base64')}`;
   const ts = Date.now() - 10_000;
@@ -93,18 +93,19 @@ async function openAndCloseAlarm(baseUrl: string, { uuid, token }: RegisteredDev
   }
 }
 
-/** What a copy of an alarm shares with the real one. */
+/** The columns that a copy of an alarm shares with the original. */
 const shared = `account_id, p_id, pu_id, st_id, ev_id, purpose_name, state_name, event_name, tells, is_reported, is_global,
   last_firing_at, firings, event, actions, s_ids, moved_pu_id, moved_st_id, told`;
 const real = `(select ${shared} from alarm where account_id = $1 and closed_at is not null order by id limit 1)`;
 
-/** `n` devices of the account, numbered. */
+/** The devices of the account, numbered as `n`. */
 const numbered = `numbered as (
   select id, uuid, row_number() over (order by id) - 1 as n from device where account_id = $1)`;
 
 /**
- * Half of the closed alarms are spread over all devices, half are of the first four: one whose alarm opens once a second
- * has 2.6 million after a month. Of the rest as much as quotas and retention allow, or as a fleet of this size has.
+ * Half of the closed alarms are spread over all devices, and half belong to the first four: a device whose alarm opens
+ * once a second has 2.6 million after a month. Of everything else there is as much as quotas and retention allow, or as
+ * a fleet of this size has.
  */
 function statementsOf(accountId: number, { devices, alarms }: Sizes): [string, unknown[]][] {
   const copies = (count: number, of: number) =>

@@ -5,21 +5,21 @@ import type { BigAccount } from './fill.ts';
 
 export type RouteRequest = {
   name: string;
-  /** `GET /v2/devices/{deviceAuthUuid}`, as the reference has it. */
+  /** `GET /v2/devices/{deviceAuthUuid}`, as in the reference. */
   route: string;
-  /** Makes what it needs, unmeasured. */
+  /** Creates what the request needs, unmeasured. */
   make: (n: number) => Promise<{ path: string; body?: string }>;
   /** Absent: the account's session. */
   token?: string;
-  /** Of the body; JSON where absent. */
+  /** Media type of the body; JSON if absent. */
   type?: string;
   headers?: Record<string, string>;
   rounds?: number;
-  /** An export or a stream: only its first byte is waited for. */
+  /** An export or a stream: waits only for its first byte. */
   isFirstByte?: boolean;
 };
 
-/** Routes of the reference that are not asked, and why. */
+/** Routes of the reference that are not requested, and why. */
 export const untimed: Record<string, string> = {
   'GET /v2/streams': 'the same streams as /v2/events/stream and /v2/measurements/stream',
   'POST /v2/accounts/password/forgotten': 'sends mail, which is not configured here',
@@ -38,13 +38,15 @@ const json = (value: unknown) => JSON.stringify(value);
 const site = 'site%203';
 const one = 'one%20of%20all';
 
-/** Every route of the reference, lists with all their filters; with a session, and with keys that labels confine. */
+/**
+ * Every route of the reference, lists with all their filters; with a session, and with API keys restricted to labels.
+ */
 export async function requestsOf(baseUrl: string, account: BigAccount): Promise<RouteRequest[]> {
   const { token, email, devices } = account;
   const ask = <T>(method: string, path: string, body?: unknown, of = token) =>
     call<T>(baseUrl, method, path, { token: of, ...(body === undefined ? {} : { body }) });
   const uuids = devices.map(({ uuid }) => uuid);
-  // The first has most of everything, the others are as any.
+  // The first device has most of everything; the others are typical.
   const uuid = uuids[0] as string;
   const siteKey = await makeKey(ask, ['site 3']);
   const nobodyKey = await makeKey(ask, ['nobody']);
@@ -544,7 +546,7 @@ async function makeKey(ask: Asking, labels: string[]): Promise<string> {
   ).key;
 }
 
-/** So that there is room for another one. */
+/** Makes space for another key. */
 async function dropKeys(ask: Asking, most: number): Promise<void> {
   const { keys } = await ask<{ keys: { keyId: string; name: string; createdTs: number }[] }>(
     'GET',
@@ -561,7 +563,7 @@ async function lastPurpose(ask: Asking): Promise<string | undefined> {
   return purposeUuids.at(-1);
 }
 
-/** Two jobs at a time are an account's. */
+/** An account may have two jobs at a time. */
 async function jobsDone(ask: Asking): Promise<void> {
   for (;;) {
     const { jobs } = await ask<{ jobs: { state: string }[] }>('GET', '/v2/jobs');

@@ -13,7 +13,7 @@ import { interleave, type Contender } from '../rounds.ts';
 import { cpuMsOf } from '../usage.ts';
 import { firstCopiedSeries, serviceContender, type ServiceContender } from './contenders.ts';
 
-/** 50 measurements a message, beside COPY of the same rows into the same table. */
+/** 50 measurements per message, compared with COPY of the same rows into the same table. */
 export const batches: Row = {
   name: 'batches',
   async run(context) {
@@ -37,7 +37,7 @@ export const batches: Row = {
   },
 };
 
-/** Each turn copies what the service's turn before it stored, under other series' numbers. */
+/** Each turn copies what the service stored in the turn before, with other series numbers. */
 function copyContender(
   context: BenchContext,
   { meter, databaseUrl }: ServiceContender,
@@ -77,7 +77,7 @@ function copyContender(
   };
 }
 
-/** In the order in which they arrived: a message of each device, then the next of each. */
+/** In the order of arrival: a message of each device, then the next one of each. */
 function* blocksOf(meter: Meter, from: number[], until: number[]): Generator<string> {
   const perMessage = 50;
   const first = Math.min(...from);

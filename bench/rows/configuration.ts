@@ -5,7 +5,7 @@ import { startContender } from '../program.ts';
 import { interleave } from '../rounds.ts';
 import { startBenchService } from '../service.ts';
 
-/** An authenticated GET of a configuration, beside a bare Koa route that gives the same bytes. */
+/** An authenticated GET of a configuration, compared with a bare Koa route that returns the same bytes. */
 export const configuration: Row = {
   name: 'configuration',
   async run(context: BenchContext) {

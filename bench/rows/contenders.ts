@@ -10,7 +10,7 @@ import { startBenchService } from '../service.ts';
 
 export type Shape = { devices: number; inFlight: number; samplesPerMessage: number };
 
-/** Rows that are put beside the service's are of series numbered from here: none of its own is. */
+/** Copied rows have series numbers from here on, which the service does not use. */
 export const firstCopiedSeries = 1_000_000_000;
 
 type Load = Omit<LoadOptions, 'port' | 'devices' | 'payload' | 'watched'>;
@@ -22,7 +22,7 @@ function loadOf({ options }: BenchContext, { inFlight, samplesPerMessage }: Shap
 
 export type ServiceContender = Contender & { databaseUrl: string; meter: Meter };
 
-/** The service on a database of its own, its devices registered, half of them with a profile. */
+/** The service on a database of its own, with registered devices, half of them with a profile. */
 export async function serviceContender(
   context: BenchContext,
   database: string,
@@ -58,7 +58,7 @@ export async function serviceContender(
   };
 }
 
-/** All that was sent has been acknowledged: all of it must be there, and nothing else. */
+/** Everything that was sent has been acknowledged, so exactly that must be stored. */
 async function expectStored(databaseUrl: string, meter: Meter): Promise<void> {
   const sent = meter.given().reduce((sum, count) => sum + count, 0);
   const stored = await withClient(databaseUrl, async (client) => {
@@ -88,7 +88,7 @@ export async function aedesContender(context: BenchContext, shape: Shape): Promi
   };
 }
 
-/** Broker and subscriber are fresh each turn: the queue of the turn before is not this one's affair. */
+/** Broker and subscriber are new in each turn, so that one turn's queue does not burden the next. */
 export async function mosquittoContender(
   context: BenchContext,
   database: string,
@@ -121,7 +121,7 @@ export async function mosquittoContender(
           counts: async () => ({ rowsPerSecond: await askStored(subscriber) }),
         });
       } finally {
-        // Its queue is not waited for.
+        // Does not wait for its queue.
         await subscriber.stop();
         await broker.remove();
       }

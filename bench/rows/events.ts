@@ -9,7 +9,7 @@ import { startContender, type Program } from '../program.ts';
 import { interleave, type Contender } from '../rounds.ts';
 import { startBenchService } from '../service.ts';
 
-/** The newest events of one of 1,000 devices, beside the statement alone through the same pool. */
+/** The newest events of one of 1,000 devices, compared with the statement alone through the same pool. */
 export const events: Row = {
   name: 'events',
   async run(context) {

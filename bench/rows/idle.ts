@@ -9,10 +9,10 @@ import { startBenchService } from '../service.ts';
 import { memoryOf } from '../../test/support/processes.ts';
 import { cpuMsOf } from '../usage.ts';
 
-/** A few connections before the baseline, so that code and buffers are not counted as connections. */
+/** A few connections before the baseline, so that code and buffers do not count as connections. */
 const rehearsals = 50;
 
-/** 10,000 devices connecting at once to a process that has just started, then idle. */
+/** 10,000 devices that connect at once to a newly started process, then idle. */
 export const idle: Row = {
   name: 'idle',
   async run(context) {
@@ -105,7 +105,7 @@ function fleetOf(port: number, devices: DeviceSpec[]) {
   return createFleet({ host: '127.0.0.1', port, devices, payload: () => null });
 }
 
-/** Least resident memory in a while in which the process had nothing to do. */
+/** The least resident memory while the process has nothing to do. */
 async function settledBytes(pid: number, seconds: number): Promise<number> {
   const looks: number[] = [];
   for (let look = 0; look < 10; look += 1) {

@@ -5,7 +5,7 @@ import { aedesContender, mosquittoContender, serviceContender, type Shape } from
 
 const ours = 'Sensorium';
 
-/** 1,000 devices, one message in flight each: acknowledged once committed, half of them evaluated. */
+/** 1,000 devices with one message in flight each, acknowledged after the commit; half of them are evaluated. */
 export const ingest: Row = {
   name: 'ingest',
   run: (context) =>

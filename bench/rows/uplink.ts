@@ -7,7 +7,7 @@ import { startBenchService } from '../service.ts';
 
 const connections = 100;
 
-/** One value a request over connections that are kept, beside a bare Koa that stores nothing. */
+/** One value per request over kept connections, compared with a bare Koa that stores nothing. */
 export const uplink: Row = {
   name: 'uplink',
   async run(context: BenchContext) {

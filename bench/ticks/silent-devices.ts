@@ -6,13 +6,13 @@ import { schemaOf, withClient } from '../database.ts';
 import { specsOf } from '../fleets.ts';
 import type { BenchService } from '../service.ts';
 
-/** How long a device is silent until it is due. */
+/** How long a device must be silent until it is due. */
 const silenceMs = 1_000;
 
-/** To arm all of them, and to clear up after it, takes less. */
+/** Arming all of them, and cleaning up after it, takes less. */
 const armedMs = 30_000;
 
-/** One event that a silence completes, and whose first firing is recorded. */
+/** An event that a silence completes, and whose first firing is recorded. */
 const purpose = {
   puId: 1,
   initStId: 1,
@@ -31,7 +31,7 @@ const purpose = {
 };
 
 export type SilentDevices = {
-  /** Has all of them fall due half a minute later, and waits for it. */
+  /** Makes all of them fall due half a minute later, and waits for that. */
   fallDue(): Promise<{
     untilEvaluated(): Promise<void>;
     /** Throws unless each of them was recorded. */
@@ -40,8 +40,8 @@ export type SilentDevices = {
 };
 
 /**
- * Devices that sent once and have been silent since: one sends to the service, and its rows are copied, so
- * that they are what the service itself would have stored.
+ * Devices that sent once and have been silent since. One sends to the service, and its rows are copied, so that they
+ * are what the service itself would have stored.
  */
 export async function silentDevices(
   service: BenchService,
@@ -55,12 +55,12 @@ export async function silentDevices(
       await client.query(`set search_path to ${schema}, public`);
       return client.query<T>(text, values);
     });
-  // Before its own tick has come.
+  // Before its own tick is due.
   await run(keepSql, [uuid]);
   await run(cloneSql, [uuid, count]);
   await run('vacuum analyze');
   const countOf = async (text: string) => Number((await run<{ n: string }>(text)).rows[0]?.n);
-  // By the index that the service has, and no more than one: to look must not be what is measured.
+  // Uses the service's index and reads one row only, so that looking is not what is measured.
   const isSomeDue = async () => (await run(someDueSql)).rows.length > 0;
   const countEvents = () =>
     countOf(`select count(*) as n from event where body::text like '%"evId":77%'`);
@@ -69,7 +69,7 @@ export async function silentDevices(
       const dueMs = performance.now() + armedMs;
       await run(armSql, [uuid, armedMs]);
       const before = await countEvents();
-      // What arming them has left behind is none of what is measured.
+      // Vacuums what arming them left, so that it is not part of the measurement.
       for (const table of ['device_state', 'device_due']) await run(`vacuum ${table}`);
       await run('checkpoint');
       await delay(dueMs - performance.now());

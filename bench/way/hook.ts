@@ -5,22 +5,22 @@ import { fileURLToPath } from 'node:url';
 import { parseAst } from 'rolldown/parseAst';
 
 /**
- * Makes each function of the service say that it is entered: `--import ./bench/way/hook.ts`. Types are taken out, and a
- * call is put at the beginning of each body, inline functions too, without moving a line.
+ * Makes each function of the service report when it is entered: `--import ./bench/way/hook.ts`. It strips types and
+ * inserts a call at the beginning of each body, of inline functions too, without moving a line.
  */
 const tree = dirname(dirname(import.meta.dirname));
 const isOurs = /^(src|connector)\/(?!console\/web\/).*\.ts$/;
 
 export type Entered = { file: string; name: string };
 
-/** What was entered since `listen`, in order; null: nobody listens. */
+/** The functions entered since `listen`, in order; null: not listening. */
 let entered: Entered[] | null = null;
 
 export function listen(): void {
   entered = [];
 }
 
-/** Ends listening. */
+/** Stops listening, and returns the functions entered. */
 export function heard(): Entered[] {
   const all = entered ?? [];
   entered = null;
@@ -63,7 +63,7 @@ function withCalls(file: string, source: string): string {
         if (isNode(child)) walk(child, own);
   };
   walk(parseAst(source, { lang: 'js', sourceType: 'module' }) as unknown as Node, '(module)');
-  // From the end on, so that no place moves; of two at one place the outer function's comes first.
+  // From the end backwards, so that no position moves. At the same position the outer function's call comes first.
   let text = source;
   for (const { at, text: added } of inserts.sort((a, b) => b.at - a.at))
     text = text.slice(0, at) + added + text.slice(at);

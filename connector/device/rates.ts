@@ -42,7 +42,7 @@ export type RateStore = {
   waitMs(rates: DeviceRates): number;
   /**
    * Lets a device continue although its rates say wait, by forgiving what it owes. What it owed counts against its
-   * daily amount beyond its rates. False: other accounts need the room now, or the daily amount is used up.
+   * daily amount beyond its rates. False: others need the machine now, or the daily amount is used up.
    */
   letGoOn(rates: DeviceRates): boolean;
   othersWaitMs(rates: DeviceRates): number;

@@ -94,16 +94,13 @@ export function isRecognisedAgain(content: UplinkContent): boolean {
   }
 }
 
-/**
- * `items`: how many measurements the message counts as. For measurements and events the number sent, good and bad, or
- * more for a large payload; 1 for anything else.
- */
+/** `items`: how many measurements it counts as: the items of a list, good and bad, or 1; more for a large payload. */
 type Parsed = Uplink & { readonly items: number };
 
 /**
- * Parses what a device published, item by item: good items go on, bad ones become rejections with their place in the
- * payload. The first `maxRejections` of them are listed one by one. `prefix` is the device's `upPrefix`, with which
- * `topic` begins. `mayTell` is asked when a member has no effect: true adds a rejection for it.
+ * Parses what a device published, item by item. Good items become content, bad ones rejections with their place in the
+ * payload, the first `maxRejections` of them one by one. `prefix` is the device's `upPrefix`, with which `topic`
+ * begins. `mayTell` is asked when a member has no effect: true adds a rejection for it.
  */
 export function parseUplink(
   topic: string,

@@ -69,9 +69,7 @@ type PollRateDeps = {
   refusalMs: number;
 };
 
-/**
- * On average each of an account's connections may poll this often, and the account at least this many times a second.
- */
+/** On average each of an account's connections may poll this often, and the account at least this often a second. */
 const pollEverySeconds = 20;
 const leastPerSecond = 10;
 /** After a pause, the polls of this many seconds may come at once. */

@@ -308,9 +308,7 @@ function takeArrivedBody(request: IncomingMessage, most: number): Buffer | null 
   return body;
 }
 
-/**
- * Reads the whole body. Rejects with 413 beyond `most` bytes, 503 if others need its memory, 400 if the client leaves.
- */
+/** Reads the whole body. Rejects with 413 beyond `most` bytes, 503 if others need its memory, 400 if it ends early. */
 function readBody(request: IncomingMessage, most: number, bodies: BegunBodies): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const joined = new JoinedChunks(most);

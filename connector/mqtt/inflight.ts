@@ -104,9 +104,7 @@ type AckListener = {
   failed(unacked: Unacked, error: unknown): void;
 };
 
-/**
- * A message that waits for its commit or for earlier acknowledgements. Reserves its bytes until it is stored or fails.
- */
+/** A message that waits for its commit or for earlier acknowledgements. Reserves its bytes until stored or failed. */
 export class Unacked implements UnackedPublish, Delivery {
   isStored = false;
   /** Its parsed payload; null before parsing and once it is stored. */

@@ -38,7 +38,7 @@ const highWaterMark = 16_384;
 const serverOptions = { pauseOnConnect: true, noDelay: true, keepAlive: true, highWaterMark };
 /**
  * Several listening sockets share the port, because each accepts one connection in a turn of the event loop. Otherwise
- * a flood of strangers would keep devices from being accepted; which of them comes first is for `admission` to decide.
+ * a flood of strangers would keep devices from being accepted. `admission` then decides who comes first.
  */
 const sockets = 16;
 /**

@@ -53,7 +53,7 @@ const toldEveryMs = 1_000;
  * else.
  */
 const readPerTurn = 256;
-/** How long a turn reads the connections that wait for their turn. Refused packets cost more than they count. */
+/** How long a turn reads the connections that wait for one. Refused packets take longer than their number suggests. */
 const readMs = 2;
 
 /** Reads connections. */

@@ -72,7 +72,7 @@ type ConnectorSnapshot = {
 };
 
 export type Connector = {
-  /** The ports that are listened on; null where none is. */
+  /** The ports that are listened on; null: none. */
   addresses: { tcp: { port: number } | null; tls: { port: number } | null };
   /** Handles an HTTP server's `upgrade` at `/mqtt`. */
   acceptWebSocket(

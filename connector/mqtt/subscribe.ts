@@ -49,7 +49,7 @@ export function createSubscriber(
       done(null, requested);
     },
 
-    /** The SUBACK is on its way. Each subscription is followed by what the device has to know. */
+    /** The SUBACK is on its way. After each subscription the device is sent what it has to know. */
     onSubscribed(client: Client, granted: Granted[]): void {
       const connection = findConnection(client);
       if (!connection?.device || connection.stage === 'closed') return;

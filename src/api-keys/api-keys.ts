@@ -10,7 +10,7 @@ import type { Clock, WallMs } from '../lib/clock-readings.ts';
 type KeyAuthDeps = {
   db: Sql;
   clock: Clock;
-  /** Whether the operator has shut the account out. */
+  /** Whether the operator has disabled the account. */
   isDisabled: (accountId: number) => boolean;
   onError: (error: unknown) => void;
 };
@@ -20,13 +20,13 @@ const minuteMs = 60_000;
 type KeyAuthentication = {
   /** Throws `unauthenticated`. */
   authenticate: (key: string) => Promise<Account>;
-  /** The same by its identifier, for what a key has made. */
+  /** The same by the key's identifier, for things that a key has made. */
   find: (accountId: number, keyId: string) => Promise<Account>;
 };
 
 /**
- * Says whose a key is. It is looked up each time, so that one that was revoked opens nothing from then on,
- * in any process.
+ * Finds the account of a key. It looks the key up each time, so that a revoked key is refused from then on, in any
+ * process.
  */
 export function createKeyAuthentication({
   db,
@@ -75,10 +75,10 @@ type FoundKey = {
   usedTs: number | null;
 };
 
-/** By hash, in hexadecimal digits; a key that is not there is left out. */
+/** By hash, in hexadecimal digits. Keys that do not exist are missing. */
 async function loadKeys(sql: Sql, hashes: string[]): Promise<Map<string, FoundKey>> {
   const { rows } = await sql.query<FoundKey & { hash: string }>({
-    // Prepared once per connection: every request with a key runs it.
+    // Prepared once per connection, because every request with a key runs it.
     name: 'load-api-keys',
     text: `
       select k.id, encode(k.hash, 'hex') as hash, k.uuid as "keyId", k.account_id as "accountId",
@@ -92,7 +92,7 @@ async function loadKeys(sql: Sql, hashes: string[]): Promise<Map<string, FoundKe
   return new Map(rows.map(({ hash, ...key }) => [hash, key]));
 }
 
-/** Null when the account has no such key. */
+/** Null if the account has no such key. */
 async function findKey(sql: Sql, accountId: number, keyId: string): Promise<FoundKey | null> {
   const { rows } = await sql.query<FoundKey>({
     name: 'find-api-key',
@@ -107,7 +107,7 @@ async function findKey(sql: Sql, accountId: number, keyId: string): Promise<Foun
   return rows[0] ?? null;
 }
 
-/** Writes when a key was used last, never back. */
+/** Writes when a key was last used; never an earlier time. */
 async function noteUse(sql: Sql, id: number, usedTs: number): Promise<void> {
   await sql.query(
     `update api_key set used_at = ms_to_timestamp($2)
@@ -124,7 +124,7 @@ export async function countKeys(sql: Sql, accountId: number): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** Gives the identifier that the key has from now on. */
+/** Returns the identifier of the new key. */
 export async function insertKey(
   sql: Sql,
   accountId: number,
@@ -159,7 +159,7 @@ export async function listKeys(sql: Sql, accountId: number): Promise<Key[]> {
   return rows;
 }
 
-/** Its name; null when the account has no such key. */
+/** Returns the key's name; null if the account has no such key. */
 export async function deleteKey(
   sql: Sql,
   accountId: number,
@@ -176,14 +176,14 @@ const prefix = 'sens_';
 /** 256 bits as base64url. */
 const pattern = /^sens_[\w-]{43}$/;
 
-/** A key is recognised by how it begins: no token of a session does. */
+/** A key is recognised by its prefix, which no session token has. */
 export const isKeyText = (token: string): boolean => token.startsWith(prefix);
 
 export function makeKeyText(): string {
   return prefix + randomBytes(32).toString('base64url');
 }
 
-/** SHA-256: a key is random, so that nobody finds it by guessing. Null for what can be no key. */
+/** SHA-256 is enough, because a key is random and cannot be guessed. Null for text that cannot be a key. */
 export function hashKeyText(text: string): Buffer | null {
   return pattern.test(text) ? createHash('sha256').update(text).digest() : null;
 }

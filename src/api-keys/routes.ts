@@ -21,13 +21,13 @@ import {
 type KeyRouteDeps = {
   db: Database;
   limitsOf: LimitsOf;
-  /** A key ended: what is open with it ends too. */
+  /** A key was revoked. Whatever is open with it must end too. */
   onRevoked: (revoked: { accountId: number; sessionId: string }) => void;
 };
 
 const tag = 'API keys';
 
-/** Keys for programs, which need no password then; beyond the specification. */
+/** Keys for programs, which then need no password; an addition to the specification. */
 export function keyRoutes({ db, limitsOf, onRevoked }: KeyRouteDeps): Route[] {
   return [
     defineRoute({

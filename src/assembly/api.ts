@@ -79,7 +79,10 @@ import { startSecretChangeOf } from './secret-change.ts';
 import { type Shared, tellOfRedis } from './shared.ts';
 import { createStreams, type Auth, listImportRoutes, startAuth } from './streams.ts';
 
-/** The half that apps, dashboards and people talk to. `devices`: the other half, where it runs in this process. */
+/**
+ * Starts the half of the service that apps, dashboards and people talk to. `devices`: the other half, if it runs in
+ * this process.
+ */
 export async function startApi(
   shared: Shared,
   devices: OwnDevices | null,
@@ -147,7 +150,7 @@ export async function startApi(
   return http;
 }
 
-/** Counts a request; while one account asks, devices of others do not catch up. */
+/** Counts a request. While one account makes requests, devices of other accounts do not catch up. */
 function takeRequestOf({
   limitsOf,
   monotonicClock,
@@ -160,7 +163,7 @@ function takeRequestOf({
   };
 }
 
-/** The devices that this process serves too. */
+/** The devices half of this process. */
 type OwnDevices = Pick<DeviceServices, 'connector' | 'uplink' | 'othersWait'>;
 
 type RouteParts = {
@@ -170,7 +173,7 @@ type RouteParts = {
   webConsole: Console | null;
 };
 
-/** All that is answered over HTTP, but for what the service says of itself. */
+/** All routes except the service's own status and reference. */
 async function listRoutes(
   shared: Shared,
   { auth, tickets, devices, webConsole }: RouteParts,
@@ -273,7 +276,7 @@ async function listRoutes(
   ];
 }
 
-/** Counts attempts to log in: for all processes where there is a Redis. */
+/** Limits login attempts, across all processes if there is a Redis. */
 async function startLimiters({ config, log, disposables }: Shared): Promise<MakeLimiter> {
   if (config.redisUrl === null) return memoryLimiters;
   const accountsLog = log.child({ component: 'accounts' });
@@ -289,8 +292,8 @@ async function startLimiters({ config, log, disposables }: Shared): Promise<Make
 }
 
 /**
- * Where devices are told to connect; an address left open is where this process really listens. Where plain MQTT is
- * turned off, that is MQTT over TLS, or over a WebSocket where there is no certificate.
+ * The addresses given to devices. A missing port is the one on which this process listens. If plain MQTT is turned off,
+ * the address is MQTT over TLS, or MQTT over WebSocket if there is no certificate.
  */
 function listConnectors(
   config: Config,
@@ -320,7 +323,9 @@ function listConnectors(
   });
 }
 
-/** What an evaluation says beside a device's evidence: its alarms, late measurements, when its connector listened. */
+/**
+ * What an evaluation reports besides a device's evidence: its alarms, late measurements, when its connector listened.
+ */
 function createFindEvaluationContext({
   config,
   clock,
@@ -354,10 +359,10 @@ function createFindEvaluationContext({
   };
 }
 
-/** What can be guessed in no time that anybody has. Shorter ones are taken: they may be in use. */
+/** A secret of this length cannot be guessed. Shorter ones are accepted, because they may be in use. */
 const advisedLength = 32;
 
-/** What an external broker asks: only where a secret of its own says that there is one. */
+/** The routes for an external broker. They exist only if its secret is configured. */
 function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Route[] {
   const { db, bus, keys, clock, disposables, metrics } = shared;
   const isDisabled = shared.disabled.has;
@@ -407,12 +412,12 @@ function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Route[] {
 }
 
 export type Console = {
-  /** How the page's session reaches any route. */
+  /** The cookie by which the page's session may use any route. */
   cookie(keys: Shared['keys']): SessionCookie;
   listRoutes(of: { shared: Shared; auth: Auth; accounts: AccountsOptions }): Route[];
 };
 
-/** Begins to build the console, beside the start of the database; null where it is turned off. */
+/** Starts building the console while the database starts; null if it is turned off. */
 export function startConsole(
   config: Config,
   log: ServiceLog,
@@ -421,7 +426,7 @@ export function startConsole(
   if (!config.console.enabled || config.role.name === 'connector') return null;
   const { databaseUrl, dataDir } = config;
   const build = startConsoleBuild({
-    // With a database elsewhere nothing else is kept on this machine.
+    // With an external database nothing else is stored on this machine.
     cacheDir: databaseUrl === null ? join(dataDir, 'console') : null,
     log: log.child({ component: 'console' }),
   });

@@ -43,11 +43,11 @@ import type { Clock, WallMs } from '../lib/clock-readings.ts';
 type JobDeps = {
   removal: Pick<DeviceRemoval, 'removeWithin' | 'finishRemoval'>;
   acting: ActDeps;
-  /** Labels of devices of the account changed. */
+  /** Call it after labels of the account's devices have changed. */
   onLabelled: (accountId: number, nowTs: WallMs) => Promise<void>;
 };
 
-/** Does what accounts begin with many devices. */
+/** Runs jobs: what accounts do with many devices at once. */
 export function startJobs(shared: Shared, deps: JobDeps) {
   const { db, log, limitsOf, monotonicClock, clock, disposables } = shared;
   const { believedTs } = shared.believed;
@@ -131,7 +131,7 @@ function missing(uuids: readonly string[], found: readonly { uuid: string }[]) {
   );
 }
 
-/** What links and mails to accounts need. Sends the mails from this process, where it has a mail server. */
+/** What links and mails to accounts need. If a mail server is configured, this process sends the mails. */
 export function startAccountMail(
   shared: Shared,
 ): Pick<AccountsOptions, 'refusals' | 'linkKeys' | 'hasMail' | 'hasConsole'> {
@@ -194,7 +194,7 @@ function startSending(
 
 const dayMs = 86_400_000;
 
-/** Where refused logins of this process are written down. */
+/** Records this process's refused logins in the audit trail. */
 function startRefusals({ db, clock, log, disposables }: Shared): RefusalLog {
   const onError = (err: unknown) =>
     log
@@ -208,7 +208,7 @@ function startRefusals({ db, clock, log, disposables }: Shared): RefusalLog {
   return refusals;
 }
 
-/** A rule ended a session: a second use of a refresh token, or one login too many. */
+/** Records that a rule ended a session: a refresh token was used twice, or there was one login too many. */
 export function writeEndedSessions({
   db,
   clock,
@@ -238,7 +238,7 @@ function forgetOldEntries({ config, db }: Shared): Chore {
 
 const clearEveryMs = 30_000;
 
-/** Keeps the history as long as it is asked for, and clears what removed devices and accounts left. */
+/** Keeps the history for as long as configured, and deletes what removed devices and accounts left. */
 export async function startHistoryCare(
   shared: Shared,
   isLiveSession: (sessionId: string) => Promise<boolean>,
@@ -279,7 +279,7 @@ export async function startHistoryCare(
     onError: onClearingError,
   });
   const removal = createDeviceRemoval({ db, bus, startClearing: clearing.start });
-  // What another process did not come to, because it was killed.
+  // Resumes what another process did not finish because it was killed.
   const stopClearing = startEvery(clearEveryMs, (signal) =>
     clearing.resume(signal).catch(onClearingError),
   );
@@ -325,7 +325,9 @@ const said = [
   { level: 'used-up', event: 'quotas.used-up', text: 'Accounts have used up a quota.' },
 ] as const;
 
-/** Tells accounts, and the operator, which quotas near their end: once in an installation, whoever looks. */
+/**
+ * Tells accounts and the operator which quotas are nearly used up, once per installation, whichever process notices.
+ */
 export function startQuotaWatchOf(shared: Shared): void {
   const { config, db, clock, limitsOf, metrics, disposables } = shared;
   const log = shared.log.child({ component: 'quotas' });

@@ -27,20 +27,20 @@ import { StartError } from '../start-error.ts';
 import { atConnector, type ConnectorContext, devicePorts } from './device-ports.ts';
 
 export type RunningBridge = {
-  /** It is connected, or stands by and could take over. */
+  /** Whether it is connected, or stands by and could take over. */
   isReady(): boolean;
-  /** The broker has taken its subscription. */
+  /** Whether the broker has accepted its subscription. */
   isSubscribed(): boolean;
 };
 
 type BridgeDeps = ConnectorContext & {
   settings: BridgeSettings;
-  /** One run of this process. */
+  /** Identifies one run of this process. */
   runUuid: string;
   observeBridge: (bridge: ObservedBridge) => void;
 };
 
-/** A connector of kind `bridge`: its devices are those of an external broker. */
+/** Starts a connector of kind `bridge`, whose devices are those of an external broker. */
 export async function startBridgeConnector(context: BridgeDeps): Promise<RunningBridge> {
   const { settings, shared, observer } = context;
   const { config, db, bus, ingress } = shared;
@@ -85,7 +85,7 @@ export async function startBridgeConnector(context: BridgeDeps): Promise<Running
 const bridgeLog = ({ settings, shared }: Pick<BridgeDeps, 'settings' | 'shared'>) =>
   shared.log.child({ component: 'bridge', connectorId: settings.id });
 
-/** Where the bridge writes its state; the metrics and, for `/v2/status`, the report read it there. */
+/** The bridge's state. The bridge writes it; the metrics and the report for `/v2/status` read it. */
 function startStatus(context: BridgeDeps, broker: BrokerAddress) {
   const { settings, runUuid, shared, observeBridge } = context;
   const { db, clock, disposables } = shared;
@@ -118,7 +118,9 @@ function startStatus(context: BridgeDeps, broker: BrokerAddress) {
   return { status, report };
 }
 
-/** Held by one process at a time: the broker's session belongs to the service, not to a bridge. */
+/**
+ * The lease belongs to one process at a time, because the broker's session belongs to the service, not to one bridge.
+ */
 function leaseFor(name: string, context: Pick<BridgeDeps, 'settings' | 'shared'>): StartLease {
   const {
     id,
@@ -160,24 +162,24 @@ type BridgeSettings = Extract<ConnectorSettings, { kind: 'bridge' }>;
 
 const standByName = 'sensorium-bridge';
 
-/** What a bridge is called at the broker. */
+/** A bridge's names at the broker. */
 function namesAtBroker({ id, broker: { username, shareName } }: BridgeSettings): {
   username: string;
   clientId: string;
 } {
-  // Brokers are told to take the name for the session's: those who share must not share one.
+  // Brokers are often configured to use the username as the session's name, so bridges that share need different ones.
   const user = username ?? (shareName === null ? standByName : `${standByName}-${id}`);
-  // Of the connector or the service, not of the process: the next one takes up what this one left.
+  // Names the connector or the service, not the process, so that the next process resumes its session.
   return { username: user, clientId: shareName === null ? user : `${shareName}-${id}` };
 }
 
-/** The lease of bridges of which one at a time is connected; null where they share. */
+/** The lease of bridges that connect one at a time; null if they share. */
 export function leaseNameOf(settings: BridgeSettings): string | null {
   const { url, shareName } = settings.broker;
   return shareName === null ? `${url} ${namesAtBroker(settings).clientId}` : null;
 }
 
-/** The bridges among connectors. */
+/** The bridges among the connectors. */
 function bridgesAmong(connectors: ConnectorSettings[]): BridgeSettings[] {
   return connectors.filter((connector) => connector.kind === 'bridge');
 }
@@ -186,24 +188,24 @@ type BridgeReportOptions = {
   db: Sql;
   connectorId: number;
   connectorName: string;
-  /** One run of this process. */
+  /** Identifies one run of this process. */
   runUuid: string;
   read: () => BridgeView;
-  /** Said once until it works again. */
+  /** Called once until it works again. */
   onError: (error: unknown) => void;
-  /** Well below what a row that is not refreshed counts as gone after. */
+  /** Well below the time after which a row that is not refreshed counts as gone. */
   refreshMs?: number;
 };
 
 type BridgeReport = {
-  /** Something changed that others are to know at once. */
+  /** Something changed that other processes should know at once. */
   changed(): void;
-  /** Resolves when what is known has been written, or could not be. */
+  /** Resolves when the current state has been written, or could not be. */
   written(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Tells the other processes, by the database, how a bridge of this one stands. */
+/** Reports the state of a bridge of this process to the others, through the database. */
 function startBridgeReport(options: BridgeReportOptions): BridgeReport {
   const { db, connectorId, connectorName, runUuid, read, onError, refreshMs = 5_000 } = options;
   let writing = Promise.resolve();
@@ -225,7 +227,7 @@ function startBridgeReport(options: BridgeReportOptions): BridgeReport {
     }
   }
 
-  /** One write at a time, and one more where something changed meanwhile. */
+  /** One write at a time, and one more if something changed meanwhile. */
   function changed(): void {
     if (isDue) return;
     isDue = true;
@@ -251,22 +253,22 @@ type SeenBridge = {
   connectorName: string;
   /** `absent`: no process runs it. */
   state: 'connected' | 'disconnected' | 'absent';
-  /** Since when, ms; null where no process runs it. */
+  /** Since when, ms; null if no process runs it. */
   sinceTs: number | null;
-  /** Why it is not connected, as a code; null where it is, or no process runs it. */
+  /** Why it is not connected, as a code; null if it is, or if no process runs it. */
   reason: string | null;
-  /** Where one at a time is connected: whether some process holds the lease. */
+  /** For bridges that connect one at a time: whether a process holds the lease. */
   lease: 'held' | 'free' | null;
-  /** The process that holds it, as its machine and number. */
+  /** The machine and number of the process that holds it. */
   holder: string | null;
-  /** The last message from the broker and to it, of all processes that run it now, ms. */
+  /** The last messages from and to the broker, of all processes that run the bridge now, ms. */
   lastInTs: number | null;
   lastOutTs: number | null;
-  /** Messages that were not taken, of the same processes since their start. */
+  /** Messages that were not accepted, of the same processes since their start. */
   refused: number;
 };
 
-/** How all bridges of the configuration stand, whichever process runs them. */
+/** The state of all bridges of the configuration, whichever processes run them. */
 export async function listSeenBridges(
   db: Sql,
   connectors: ConnectorSettings[],
@@ -277,7 +279,7 @@ export async function listSeenBridges(
   return bridges.map((bridge) => see(bridge, bridges, live));
 }
 
-/** Connectors with one lease are served together: one of them is connected for all. */
+/** Connectors with one lease count together: one of them connects for all. */
 function see(bridge: BridgeSettings, bridges: BridgeSettings[], live: LiveBridge[]): SeenBridge {
   const lease = leaseNameOf(bridge);
   const isPartner = ({ connectorId }: LiveBridge) =>

@@ -19,7 +19,7 @@ import { observeRates } from '../metrics/observe.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import type { Shared } from './shared.ts';
 
-/** What any connector of this process is made with. */
+/** The dependencies of every connector of this process. */
 export type ConnectorContext = {
   shared: Shared;
   downlinks: Downlinks;
@@ -27,11 +27,11 @@ export type ConnectorContext = {
   throttle: AccountThrottle;
   presence: PresenceRecorder;
   observer: Observer;
-  /** Devices have one rate, whichever transports they use. */
+  /** A device has one rate, whichever transports it uses. */
   rateStore: RateStore;
 };
 
-/** What connectors of all kinds are handed. */
+/** The ports of connectors of every kind. */
 export function devicePorts({
   shared,
   downlinks,
@@ -53,7 +53,7 @@ export function devicePorts({
   };
 }
 
-/** What finds devices, with the connector that they are seen at then. */
+/** Adds the connector to the devices that `find` returns. */
 export function atConnector<T>(
   connectorId: number,
   find: (wanted: T) => Promise<DeviceIdentity | null>,
@@ -64,14 +64,14 @@ export function atConnector<T>(
   };
 }
 
-/** What checks devices' logins, and what keeps those that were refused. */
+/** Checks devices' logins, and records refused ones. */
 export type DeviceLogins = {
   authenticator: DeviceAuthenticator;
   watch: LoginWatch;
   findDueToken: ReturnType<typeof createTokenHandover>;
 };
 
-/** One for all connectors of the process: what one has learned of a token, the others know. */
+/** Shared by all connectors of the process, so that what one learns of a token the others know. */
 export function startDeviceLogins(shared: Shared): DeviceLogins {
   const { db, bus, clock, disabled, disposables } = shared;
   const { deviceTokens: keys, secretIds } = shared.keys;
@@ -93,7 +93,7 @@ export function startDeviceLogins(shared: Shared): DeviceLogins {
   };
 }
 
-/** What connectors are handed that let devices in. */
+/** The ports of connectors that authenticate devices. */
 export function connectorPorts(
   context: ConnectorContext,
   connectorId: number,
@@ -116,7 +116,7 @@ export function connectorPorts(
   };
 }
 
-/** What devices of this process have used of their rates. */
+/** Counts the use of devices' rates in this process. */
 export function startRatesOf(shared: Shared, ingest: Ingest): RateStore {
   const { config, limitsOf, metrics, monotonicClock } = shared;
   return createRateStore({
@@ -131,12 +131,12 @@ export function startRatesOf(shared: Shared, ingest: Ingest): RateStore {
   });
 }
 
-/** What one device may do, over whatever protocol. */
+/** What one device may do, over any protocol. */
 export function connectorLimits({ mqtt, quotas }: Config): ConnectorLimits {
   return { ...mqtt, rejectionsPerMessage: quotas.rejectionsPerMessage };
 }
 
-/** Keeps what this process refuses of devices' logins, and notes who is let in again. */
+/** Records the refused logins of this process, and which devices log in again. */
 export function startLoginWatchOf({ db, clock, log, disposables }: Shared): LoginWatch {
   const onError = (err: unknown) =>
     log
@@ -148,7 +148,7 @@ export function startLoginWatchOf({ db, clock, log, disposables }: Shared): Logi
   const { refused, letIn, close } = startLoginWatch({ db, clock, onError });
   disposables.add('refused logins of devices', close);
   return {
-    // What a device that is not known yet calls itself can be any text.
+    // The name of an unknown device can be any text.
     refused: (login) => {
       if (isUuid(login.uuid)) refused(login);
     },
@@ -157,15 +157,15 @@ export function startLoginWatchOf({ db, clock, log, disposables }: Shared): Logi
 }
 
 /**
- * So long after somebody else was there devices are held to their rates. Short enough for a device to catch up between
- * messages that are few; those who send more often are left alone.
+ * How long devices are held to their rates after another account was active. Short enough to let devices catch up
+ * between another account's messages if those are rare; accounts that send more often are not disturbed.
  */
 const quietMs = 250;
 
 /**
- * Whether an account's devices may send more than their rates: nobody else wants the machine. That is, within `quietMs`
- * no other account's message was stored here, nor a request or an import of one begun, and no other process kept the
- * database busy. Undefined where devices are never to.
+ * Whether an account's devices may exceed their rates, because nobody else needs the machine. That is, within `quietMs`
+ * this process stored no message and began no request or import of another account, and no other process kept the
+ * database busy. Undefined if they never may.
  */
 function startCatchUpOf(
   shared: Shared,
@@ -181,7 +181,7 @@ function startCatchUpOf(
     !processes.areBusy();
 }
 
-/** What writes which devices are connected at a connector of this process. */
+/** Records which devices are connected at a connector of this process. */
 export async function startPresenceOf(
   shared: Shared,
   connectorId: number,

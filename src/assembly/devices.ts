@@ -47,9 +47,9 @@ import type { Shared } from './shared.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 export type DeviceServices = {
-  /** The one that listens in this process; null where only bridges run. */
+  /** The MQTT connector of this process; null if it runs none. */
   connector: Connector | null;
-  /** Takes requests of devices, on the HTTP of this process; null where no such connector runs here. */
+  /** Handles requests of devices on this process's HTTP server; null if no HTTP connector runs here. */
   uplink: HttpConnector | null;
   /** Whether messages of accounts other than this one wait to be stored. */
   othersWait: Ingest['othersWait'];
@@ -57,7 +57,7 @@ export type DeviceServices = {
   isBridgeReady(): boolean;
 };
 
-/** The half that devices talk to: connectors, ingest and notifications. */
+/** Starts the half of the service that devices talk to: connectors, ingest and notifications. */
 export async function startDeviceServices(shared: Shared): Promise<DeviceServices> {
   const downlinks = createDownlinks(shared);
   const runUuid = randomUUID();
@@ -107,7 +107,7 @@ function pickConnectors({ config: { role, connectors } }: Shared): ConnectorSett
   return connectors.filter((one) => own.includes(one) || one.kind === 'bridge');
 }
 
-/** Since when, and when not, the connectors of the configuration listen to their devices. */
+/** Records since when, and with which gaps, the configured connectors have listened to their devices. */
 async function startUptimeOf(shared: Shared): Promise<ConnectorUptime> {
   const { config, db, clock, disposables } = shared;
   const log = shared.log.child({ component: 'devices' });
@@ -126,7 +126,7 @@ async function startUptimeOf(shared: Shared): Promise<ConnectorUptime> {
   return listening;
 }
 
-/** By connector, the first one of the configuration that has the same devices: bridges share those of a broker. */
+/** For each connector, the first one of the configuration with the same devices: bridges share those of a broker. */
 export function leadersAmong(connectors: readonly ConnectorSettings[]): Map<number, number> {
   const firsts = new Map<string, number>();
   return new Map(
@@ -145,7 +145,7 @@ function sharedName(connector: ConnectorSettings): string {
   return leaseNameOf(connector) ?? `${url} ${shareName}`;
 }
 
-/** Takes what devices send over MQTT, with a broker of its own. */
+/** Starts the MQTT broker for devices. */
 async function startMqtt(
   context: ConnectorContext,
   connectorId: number,
@@ -174,10 +174,10 @@ async function startMqtt(
 }
 
 const dayMs = 86_400_000;
-/** Time enough to notice and to renew: certificates that renew themselves do so 30 days before their end. */
+/** Enough time to notice and renew. Certificates that renew themselves do so 30 days before they expire. */
 const soonMs = 21 * dayMs;
 
-/** Tells in a metric when the certificate ends, and says so in the log, once a day, when that is near or has passed. */
+/** Exports the certificate's expiry as a metric, and logs a warning once a day when it is near or has passed. */
 function watchExpiry(
   { clock, log, metrics, disposables }: Shared,
   expiresTs: Connector['certificateExpiresTs'],
@@ -207,7 +207,7 @@ function watchExpiry(
   disposables.add('certificate', startEvery(dayMs, check));
 }
 
-/** Takes what devices send over HTTP; the API listens for it, or `startUplinkHttp`. */
+/** Starts the HTTP connector for devices. The API, or `startConnectorHttp`, listens for it. */
 function startUplink(
   context: ConnectorContext,
   connectorId: number,
@@ -241,7 +241,7 @@ function addressOf(trustedProxies: string[]): (request: IncomingMessage) => stri
 }
 
 /**
- * The HTTP of a connector process: what its devices send over HTTP, or MQTT over a WebSocket, and probes. It has
+ * The HTTP server of a connector process: messages of devices over HTTP or MQTT over WebSocket, and probes. It has
  * nothing of the API.
  */
 export async function startConnectorHttp(
@@ -272,12 +272,12 @@ export async function startConnectorHttp(
   return http;
 }
 
-/** Requests of devices are none of Koa's. */
+/** Requests of devices bypass Koa. */
 export function inFrontOf({ handle }: HttpConnector): Pick<HttpOptions, 'inFront'> {
   return { inFront: { prefix: devicesPrefix, handle } };
 }
 
-/** MQTT over a WebSocket. Behind a trusted proxy its address is the one that the proxy names. */
+/** MQTT over WebSocket. Behind a trusted proxy the device's address is the one that the proxy names. */
 export function upgradesOf(
   connector: Connector,
   trustedProxies: string[],
@@ -298,7 +298,10 @@ type TicksContext = {
   listening: Pick<ConnectorUptime, 'isHere' | 'isKnownAt'>;
 };
 
-/** Evaluates timed conditions (a duration, a silence) when they are due: this process takes what is due of its own at once, of others a little later. */
+/**
+ * Evaluates conditions on time (a duration, a silence) when they are due. This process evaluates its own devices at
+ * once, and devices of other processes a little later.
+ */
 function startTicksOf(
   shared: Shared,
   { ingest, throttle, connector, listening }: TicksContext,
@@ -312,7 +315,7 @@ function startTicksOf(
     tick: ingest.tick,
     isHere: ({ uuid, connectorId, isConnected }) =>
       connector?.isConnected(uuid) === true ||
-      // Of several processes with that connector each may take it: the second one finds nothing due.
+      // If several processes run that connector, each may evaluate the device; the second one finds nothing due.
       ((intermittent.has(connectorId) || !isConnected) && listening.isHere(connectorId)),
     isHeardOf: ({ connectorId, dueTs }) => listening.isKnownAt(connectorId, dueTs),
     isHeld: (accountId) => throttle.waitMs(accountId) > 0,
@@ -328,10 +331,10 @@ type Watched = {
   listening: Pick<ConnectorUptime, 'of'>;
 };
 
-/** Later than this is not on time. */
+/** Work that is late by more than this is overdue. */
 const lateMs = 60_000;
 
-/** Has a watcher elsewhere see that devices are heard, and that what is due is done; where one is configured. */
+/** Sends heartbeats to an external monitor, if one is configured, while devices are heard and due work is done. */
 function startHeartbeatOf(shared: Shared, { outbox, throttle, listening }: Watched): void {
   const { config, db, clock, log, disposables } = shared;
   const { heartbeat } = config.notifications;
@@ -351,7 +354,7 @@ function startHeartbeatOf(shared: Shared, { outbox, throttle, listening }: Watch
   disposables.add('heartbeat', () => beating.close());
 }
 
-/** Accounts with devices that time should have been told. Those over a quota have to wait. */
+/** Accounts with devices whose ticks are overdue. Accounts over a quota must wait. */
 async function listLateAccounts(db: Sql): Promise<number[]> {
   const { rows } = await db.query<{ accountId: number }>(
     `select distinct account_id as "accountId"

@@ -35,15 +35,15 @@ import type { Shared } from './shared.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 const dayMs = 86_400_000;
-/** Two transactions beside each other, one of ticks, and what reads devices for them. */
+/** Two concurrent transactions, one of ticks, and the reads of devices for them. */
 const ingestConnections = 5;
-/** Longer than for requests: only messages wait for it, and these cannot go elsewhere. */
+/** Longer than for requests: only messages wait for it, and they have nowhere else to go. */
 const ingestConnectMs = 5_000;
 
-/** What devices' messages come to, once for all connectors of the process. */
+/** Processes devices' messages, once for all connectors of the process. */
 type Ingestion = { ingest: Ingest; throttle: AccountThrottle; outbox: Notifications };
 
-/** Starts what stores devices' messages, what tells people of them, and what counts them against quotas. */
+/** Starts what stores devices' messages, notifies people of them, and counts them against quotas. */
 export async function startIngestion(
   shared: Shared,
   { handOver }: Pick<Downlinks, 'handOver'>,
@@ -85,12 +85,16 @@ export async function startIngestion(
   return { ingest, outbox, throttle: await startThrottleOf(shared, rate, ingest) };
 }
 
-/** Messages that wait for so long while nothing is committed, ms: devices are disconnected then (`mqtt.storeTimeoutMs`). */
+/**
+ * How long messages may wait while nothing is committed, ms. After that devices are disconnected
+ * (`mqtt.storeTimeoutMs`).
+ */
 const longestWaitMs = 10_000;
 
 /**
- * Whatever holds them up, such as a lock on a row. One account's share of the transactions holds up nobody else's. A commit
- * that writes no row may succeed on a disk that has no room for one, so a full disk is known by what could not be stored.
+ * Detects messages that are stuck for any reason, such as a lock on a row. An account that has used its share of the
+ * transactions delays nobody else. A commit that writes no row may succeed on a full disk, so a full disk is recognised
+ * by what could not be stored.
  */
 function checkStalled({ stalledMs, failure }: Pick<Ingest, 'stalledMs' | 'failure'>): HealthCheck {
   return async () => {
@@ -109,7 +113,7 @@ function openIngestDb({ storage }: Shared, knownSeries: KnownSeries): Database {
     keepPlans: true,
     connectTimeoutMs: ingestConnectMs,
   });
-  // What answers now may be another server, which took over without all that was known of the one before.
+  // A new connection may lead to another server that took over without everything the previous one had.
   db.pool.on('connect', knownSeries.clear);
   return db;
 }
@@ -146,7 +150,7 @@ function optionsOf(
   };
 }
 
-/** What each feature writes within ingest's transaction. */
+/** The writes of each feature within ingest's transaction. */
 function writersOf(
   { config }: Shared,
   knownSeries: KnownSeries,
@@ -163,7 +167,7 @@ function writersOf(
   };
 }
 
-/** What accounts use of their quotas, written from time to time. */
+/** Counts what accounts use of their quotas, and writes it from time to time. */
 async function startActivityOf(
   { db, limitsOf, clock, log, disposables }: Shared,
   runUuid: string,
@@ -179,12 +183,12 @@ async function startActivityOf(
   return activity;
 }
 
-/** How many alarms of an account may be kept that open now: by both quotas. */
+/** How many alarms an account may still open now, by both quotas. */
 function eventsLeftOf(quota: EventQuotaOptions): (accountId: number) => number {
   return (accountId) => Math.min(quota.eventsLeft(accountId), quota.eventsLeftNow(accountId));
 }
 
-/** What connectors ask whether an account's devices have to wait. */
+/** Tells connectors whether an account's devices have to wait. */
 async function startThrottleOf(
   { db, config, log, disposables, limitsOf, clock }: Shared,
   rate: EventRate,
@@ -211,7 +215,7 @@ async function startThrottleOf(
   });
 }
 
-// As of any rejection.
+// The same limit as for every rejection.
 const maxTopicLength = 1_024;
 
 function storageFull(topic: string, arrivedTs: WallMs): Uplink {

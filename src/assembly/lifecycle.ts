@@ -5,31 +5,31 @@ import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 import { startEvery } from '../lib/wait.ts';
 import type { Log } from '../log/logger.ts';
 
-/** A step of stopping by its name in the log. It is told how many milliseconds it has. */
+/** A step of stopping, by its name in the log. `run` receives the time that it has, in ms. */
 type Step = { name: string; run: (withinMs: number) => unknown };
 
-/** What has been acquired so far, and how it is given back: last in, first out. */
+/** What has been acquired so far. It is released in reverse order. */
 export type Disposables = {
   add(name: string, release: (withinMs: number) => unknown): void;
-  /** How many there are. */
+  /** The number of acquired items. */
   count(): number;
   /**
-   * Gives everything back but the first `keep`, also where a release fails or hangs. Names of those that did.
+   * Releases everything except the first `keep`, even if a release fails or hangs. Returns the names of those that did.
    */
   disposeAll(budget: StopBudget, keep?: number): Promise<string[]>;
 };
 
-/** Where others come in: closed first, and together, as HTTP hands connections over to MQTT. */
+/** The listeners for clients. They are closed first, and together, because HTTP passes connections to MQTT. */
 export type Ingress = {
-  /** `close` finishes what is under way. */
+  /** `close` finishes work under way. */
   add(name: string, close: (withinMs: number) => Promise<void>): void;
-  /** Closes them all, also where one fails or hangs. Names of those that did. */
+  /** Closes all of them, even if one fails or hangs. Returns the names of those that did. */
   close(budget: StopBudget): Promise<string[]>;
 };
 
-/** What is under way gets most of the time; what is left is enough for giving back. */
+/** Work under way gets most of the time; the rest is enough for the releases. */
 const ingressPart = 0.6;
-/** So that five releases that hang leave more than a tenth of the time to those behind them. */
+/** Five releases that hang still leave more than a tenth of the time to the ones after them. */
 const releasePart = 1 / 3;
 
 export function createIngress(log: Log): Ingress {
@@ -62,7 +62,7 @@ export function createDisposables(log: Log): Disposables {
   };
 }
 
-/** Never rejects: the steps behind it have to run. Its name where it did not end as it should. */
+/** Never rejects, because later steps must run. Returns the step's name if it failed or took too long. */
 export async function runStep({ name, run }: Step, shareMs: number, log: Log): Promise<string[]> {
   try {
     await inTime(run, shareMs);
@@ -80,7 +80,7 @@ export async function runStep({ name, run }: Step, shareMs: number, log: Log): P
 
 /** The time that all steps of a stop have together. */
 export type StopBudget = {
-  /** This part (0 to 1) of what is left, in milliseconds. */
+  /** This part (0 to 1) of the remaining time, in ms. */
   share(part: number): number;
 };
 
@@ -91,10 +91,10 @@ export function createBudget(totalMs: number): StopBudget {
   return { share: (part) => Math.max(0, endMs - performance.now()) * part };
 }
 
-/** Of its share a step is told so much: with the rest it can notice in time that it is over. */
+/** The part of its share that a step is given, so that it can notice in time that the share is over. */
 const toldPart = 0.85;
 
-/** A step took longer than its share; it was left where it was. */
+/** A step took longer than its share and was abandoned. */
 class StepCut extends Error {
   readonly shareMs: number;
 
@@ -106,8 +106,8 @@ class StepCut extends Error {
 }
 
 /**
- * Waits for a step, for `shareMs` at most; rejects with a StepCut when it takes longer, and leaves it
- * alone then. `step` is told how long it may wait for others.
+ * Waits for a step for at most `shareMs`. Rejects with a StepCut if it takes longer, and abandons it. `step` receives
+ * the time that it may wait for others.
  */
 async function inTime(step: (withinMs: number) => unknown, shareMs: number): Promise<void> {
   const { promise: late, reject } = Promise.withResolvers<never>();
@@ -122,12 +122,12 @@ async function inTime(step: (withinMs: number) => unknown, shareMs: number): Pro
 /** Longer than a healthy answer takes, shorter than anybody waits for a status. */
 const patienceMs = 1_000;
 
-/** Whether something answers in time; never throws. */
+/** Whether there is an answer in time. Never rejects. */
 export async function answers(ask: () => Promise<unknown>): Promise<boolean> {
   return (await answerOf(() => ask().then(() => true))) ?? false;
 }
 
-/** What something answers in time; null where it does not. Never throws. */
+/** The answer, or null if there is none in time. Never rejects. */
 export async function answerOf<T>(ask: () => Promise<T>): Promise<T | null> {
   const { promise: tooLate, resolve } = Promise.withResolvers<null>();
   const timer = setTimeout(() => resolve(null), patienceMs);
@@ -137,23 +137,23 @@ export async function answerOf<T>(ask: () => Promise<T>): Promise<T | null> {
 
 export const databaseAnswers = (db: Sql) => answers(() => db.query('select 1'));
 
-/** What does not work, as `GET /v2/status` names it. */
+/** A part that does not work, as `GET /v2/status` names it. */
 type HealthPart = 'database-writes' | 'sessions';
 
-/** Why, as a code of docs/operations.md, with what only the log says. */
+/** The reason, a code from docs/operations.md, with text and details for the log. */
 type Failure = { reason: string; text: string; details?: Record<string, unknown> };
 
-/** Null: all is well; `unknown`: whoever could say does not answer. Never rejects. */
+/** Null: all is well; `unknown`: the part that would know does not answer. Never rejects. */
 export type HealthCheck = () => Promise<Failure | null | 'unknown'>;
 
 type KnownFailure = { name: HealthPart; reason: string; sinceTs: number };
 
 export type HealthWatch = {
-  /** Adds a check. Of several of one part the first that finds something counts. */
+  /** Adds a check. If a part has several, the first failure counts. */
   add(name: HealthPart, check: HealthCheck): void;
-  /** What was found last. */
+  /** The failures found last. */
   list(): KnownFailure[];
-  /** Why this does not work, and for how long that is known, ms; null: it works. */
+  /** Why this does not work, and for how long that has been known, ms; null: it works. */
   find(name: HealthPart): { reason: string; lastsMs: number } | null;
   close(): Promise<void>;
 };
@@ -163,13 +163,15 @@ type HealthWatchDeps = {
   registry: Registry;
   clock: Clock;
   monotonicClock: MonotonicClock;
-  /** Between two rounds; what goes wrong is known within this and a check's own time. */
+  /** Time between two rounds. A failure is known within this time plus the check's own. */
   everyMs?: number;
 };
 
 type Found = KnownFailure & { sinceMs: number };
 
-/** Looks every few seconds at what a read does not show; says in log and metrics when something is wrong, and when it is over. */
+/**
+ * Checks every few seconds what a read does not reveal. Reports failures, and their end, in the log and the metrics.
+ */
 export function startHealthWatch(deps: HealthWatchDeps): HealthWatch {
   const { log, registry, clock, monotonicClock, everyMs = 5_000 } = deps;
   const checks = new Map<HealthPart, HealthCheck[]>();
@@ -227,7 +229,7 @@ export function startHealthWatch(deps: HealthWatchDeps): HealthWatch {
 export const diskFullText =
   "The database's disk is full: nothing from devices is stored or acknowledged until there is room.";
 
-/** In words of their own: none of these is a database that is away. */
+/** Separate texts, because none of these is a database that is away. */
 const writeTexts: Record<WriteFailure['reason'], string> = {
   'standby-away':
     'Commits wait for a synchronous standby that is not there: nothing can be acknowledged ' +
@@ -241,7 +243,7 @@ const writeTexts: Record<WriteFailure['reason'], string> = {
   refused: 'The database refuses to commit.',
 };
 
-/** Whether a commit is possible, as a check of the watch. */
+/** A health check that tries whether a commit is possible. */
 export function checkWrites({ probe }: WriteProbe): HealthCheck {
   return async () => {
     const failure = await probe();
@@ -251,12 +253,12 @@ export function checkWrites({ probe }: WriteProbe): HealthCheck {
   };
 }
 
-/** How long commits may not return before a load balancer is told, ms. */
+/** How long commits may hang before a load balancer learns of it, ms. */
 const unwritableMs = 5_000;
 
 /**
- * Whether a process can acknowledge anything. A database that says that it is read-only is believed at once; messages
- * that wait while other commits return are no reason, as they may be those of one account.
+ * Whether this process can acknowledge anything. A database that reports that it is read-only is believed at once.
+ * Messages that wait while other commits return do not count, because they may belong to one account.
  */
 export function canWrite(health: Pick<HealthWatch, 'find'>): boolean {
   const failure = health.find('database-writes');
@@ -264,19 +266,19 @@ export function canWrite(health: Pick<HealthWatch, 'find'>): boolean {
   return failure.reason !== 'read-only' && failure.lastsMs < unwritableMs;
 }
 
-/** Whether work may be sent to this process: it has started, does not stop, and has what it needs. */
+/** Whether this process may receive work: it has started, is not stopping, and has what it needs. */
 export type Readiness = {
   /**
-   * Adds something that has to hold, by the name that `/readyz` gives for it. `check` answers within
-   * a second or so and never throws.
+   * Adds a condition, with the name that `/readyz` reports for it. `check` must answer within about a second, and never
+   * throw.
    */
   add(name: string, check: () => boolean | Promise<boolean>): void;
-  /** Everything listens that is to listen. */
+  /** All listeners are open. */
   started(): void;
   /** From now on never ready again. */
   stopping(): void;
   isStopping(): boolean;
-  /** Names of what keeps work away, in the order in which they were added; empty when ready. */
+  /** The names of unmet conditions, in the order in which they were added; empty when ready. */
   listUnready(): Promise<string[]>;
 };
 

@@ -49,7 +49,7 @@ import { createFiringsRate } from '../quotas/rates.ts';
 import type { Shared } from './shared.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** What tells people: e-mail, webhooks, push and SMS. */
+/** Starts what notifies people: e-mail, webhooks, push and SMS. */
 export async function startNotificationsOf(shared: Shared): Promise<Notifications> {
   const { config, db, log, clock, limitsOf, metrics, disposables, storage } = shared;
   const notifications = await startNotifications({
@@ -69,19 +69,19 @@ export async function startNotificationsOf(shared: Shared): Promise<Notification
   return notifications;
 }
 
-/** Who is registered by the operator needs no other permission. */
+/** If only the operator registers accounts, every account may send SMS, unless the configuration says otherwise. */
 function isSmsForAll({ accounts, notifications }: Config): boolean {
   return notifications.sms.forAll ?? !accounts.openRegistration;
 }
 
 type InstallWarnings = {
-  /** Numbers that no SMS will be sent to. */
+  /** Warns of numbers to which no SMS will be sent. */
   warnOfNumbers: (purposes: Purpose[], pathOf: PurposePath) => Warning[];
-  /** The same, whether the account may send any, and which channels lead to nobody. */
+  /** The same, and whether the account may send SMS at all, and which channels have no recipient. */
   warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Warning[]>;
 };
 
-/** What is said about SMS where purposes are stored and installed. */
+/** The warnings about notifications when purposes are stored and installed. */
 export function createInstallWarnings({
   db,
   config,
@@ -123,12 +123,12 @@ const asksForPeople = (purposes: Purpose[]) =>
     ),
   );
 
-/** Where not everybody can register, accounts belong to people who could reach the network anyway. */
+/** If registration is closed, accounts belong to people who could reach the local network anyway. */
 function isPrivateAllowed({ accounts, notifications }: Config): boolean {
   return notifications.webhooks.allowPrivateAddresses ?? !accounts.openRegistration;
 }
 
-/** How mails are sent from here; null: no mail server is configured. */
+/** How this service sends mail; null: no mail server is configured. */
 export function mailOptions({
   config,
   publicUrl,
@@ -141,7 +141,7 @@ export function mailOptions({
   return { smtpUrl: config.smtpUrl, from, timeoutMs: email.timeoutMs };
 }
 
-/** How messages get to contacts. */
+/** How messages reach contacts. */
 function contactOptions(shared: Shared): ContactOptions {
   const { config, db, keys, clock, publicUrl } = shared;
   const linkOf = (purpose: LinkPurpose) => (contactUuid: string) => {
@@ -164,7 +164,10 @@ function contactOptions(shared: Shared): ContactOptions {
   };
 }
 
-/** Labels of devices of an account changed: alarms may have a recipient now, streams other devices. */
+/**
+ * Call it after labels of an account's devices have changed: alarms may have a recipient now, and streams other
+ * devices.
+ */
 export const createOnLabelled =
   ({ db, bus }: Pick<Shared, 'db' | 'bus'>) =>
   async (accountId: number, nowTs: WallMs): Promise<void> => {
@@ -200,7 +203,7 @@ export function listContactRoutes(shared: Shared): Route[] {
   });
 }
 
-/** For a process without devices: nothing fires there, alarms only close. */
+/** For a process without devices: nothing fires there, and alarms only close. */
 const noFirings: AlarmNotifier['notify'] = async () => {
   throw new Error('This process does not notify anybody of firings.');
 };
@@ -210,7 +213,7 @@ function rulesOf({ config }: Shared): DecideDeps['rules'] {
   return { ringMaxAgeMs, reportedForMs: config.alarms.reportedForMs };
 }
 
-/** What messages need of the alarms that they are about. */
+/** What messages need from the alarms that they are about. */
 function alarmPortOf({ bus }: Pick<Shared, 'bus'>): AlarmPort {
   return {
     listAlarmsNow,
@@ -228,7 +231,7 @@ const findNewestTs: TimerOptions['findNewestTs'] = async (tx, senses) => {
   return new Map(times.map(({ ts, ...sense }) => [senseKey(sense), ts]));
 };
 
-/** Decides on alarms where devices are heard, and closes those whose time is over. */
+/** Decides on alarms for devices of this process, and starts the timer that closes alarms whose time is over. */
 export function startAlarms(
   shared: Shared,
   { outbox, eventsLeft }: { outbox: Notifications; eventsLeft: DecideDeps['eventsLeft'] },
@@ -261,7 +264,7 @@ export function startAlarms(
   });
 }
 
-/** What routes change of alarms, and of devices that have some. */
+/** What routes change about alarms, and about devices with alarms. */
 export function createAlarmsOfRoutes(shared: Shared) {
   const { limitsOf: quotasOf, clock } = shared;
   const notifier = {
@@ -275,7 +278,7 @@ export function createAlarmsOfRoutes(shared: Shared) {
     ...notifier,
     rules: rulesOf(shared),
     clock: shared.clock,
-    // No route opens one.
+    // No route opens an alarm.
     eventsLeft: () => 0,
     mayTellFirings: () => true,
   });

@@ -9,16 +9,16 @@ import { startPressure } from '../process/memory-pressure.ts';
 import { findHeapLimit } from '../process/v8.ts';
 import type { Readiness, Disposables } from './lifecycle.ts';
 
-/** How much each part may hold, and who is told when memory is short. */
+/** The memory limit of each part, and what to call when memory is short. */
 export type Memory = {
   deviceBytes: number;
   requestBytes: number;
-  /** What waits for readers of streams. */
+  /** For data that waits for the readers of streams. */
   streamBytes: number;
   isShort(): boolean;
-  /** `relieve`: gives back what can be read again. */
+  /** `relieve`: drops what can be read again. */
   addCache(relieve: () => void): void;
-  /** `pause`: stops taking anything in while it is told true. Gives back what ends that. */
+  /** `pause`: stops taking anything in while its argument is true. Returns a function that removes it. */
   addIntake(pause: (isShort: boolean) => void): () => void;
 };
 
@@ -30,7 +30,7 @@ type MemoryDeps = {
   disposables: Disposables;
 };
 
-/** Parts of V8's heap limit, where the configuration names no bytes. */
+/** Parts of V8's heap limit, unless the configuration sets bytes. */
 const deviceShare = 1 / 4;
 const requestShare = 1 / 8;
 const streamShare = 1 / 16;
@@ -73,25 +73,28 @@ export function startMemory(deps: MemoryDeps): Memory {
 }
 
 /**
- * What the process itself opens at most: the database's connections, listening sockets, files, and what it delivers to
- * webhooks and mail servers (`notifications/notifications.ts`).
+ * The most files that the process opens for itself: connections to the database, listening sockets, files, and
+ * connections to webhooks and mail servers (`notifications/notifications.ts`).
  */
 const ownFiles = 1_024;
-/** A line about each listener in so much time. */
+/** One line per listener in this time. */
 const toldEveryMs = 60_000;
 
 /**
- * How many connections a process has that may open so many files: all but `ownFiles`, and half of them where there are
- * few. Each listener leaves a quarter of them to the other one.
+ * How many connections a process may have if it may open this many files: all but `ownFiles`, but at least half. Each
+ * listener leaves a quarter of the connections to the other.
  */
 export function shareFiles(openFiles: number): { most: number; kept: number } {
   const most = Math.max(Math.floor(openFiles / 2), openFiles - ownFiles);
   return { most, kept: Number.isFinite(most) ? Math.floor(most / 4) : 0 };
 }
 
-/** How many files this process may open (`ulimit -n`; Node raises it to the hard limit); `Infinity` where no limit is known. */
+/**
+ * How many files this process may open (`ulimit -n`; Node raises it to the hard limit); `Infinity` if no limit is
+ * known.
+ */
 export function openFilesLimit(): number {
-  // Names of peers are looked up otherwise, and the environment has secrets.
+  // Otherwise the report looks up names of peers, and includes the environment with its secrets.
   Object.assign(process.report, { excludeNetwork: true, excludeEnv: true });
   const { userLimits } = process.report.getReport() as {
     userLimits?: { open_files?: { soft: number | string } };
@@ -107,7 +110,7 @@ type PlacesDeps = {
   monotonicClock: MonotonicClock;
 };
 
-/** The connections that this process may have, by the files that it may open. Says where that is few. */
+/** The connections that this process may have, by the files that it may open. Logs a warning if they are few. */
 export function startPlaces({ config, log, registry, monotonicClock }: PlacesDeps) {
   const openFiles = openFilesLimit();
   const { most, kept } = shareFiles(openFiles);
@@ -137,7 +140,7 @@ export function startPlaces({ config, log, registry, monotonicClock }: PlacesDep
 
 type Full = { closed: number; refused: number; sinceMs: number };
 
-/** Counts who made way, and says so once a minute while it goes on. */
+/** Counts closed and refused connections, and logs them once a minute while that continues. */
 function tellOfFull({ log, registry, monotonicClock }: Omit<PlacesDeps, 'config'>) {
   const counter = new Counter({
     name: 'connections_made_way_total',

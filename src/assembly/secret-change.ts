@@ -9,8 +9,9 @@ const countEveryMs = 60_000;
 const tellEveryMs = 3_600_000;
 
 /**
- * While the secret is being changed: counts the devices whose token only SECRET_PREVIOUS makes valid, as a metric and in
- * the log, so that the operator knows when the change can be finished. Nothing where SECRET_PREVIOUS is not set.
+ * While the secret is being changed, counts the devices whose token is valid only because of SECRET_PREVIOUS. The count
+ * is a metric and is logged, so that the operator knows when the change can be finished. Does nothing without
+ * SECRET_PREVIOUS.
  */
 export function startSecretChangeOf(shared: Shared): void {
   const { config, db, monotonicClock, metrics, disposables } = shared;
@@ -47,7 +48,7 @@ export function startSecretChangeOf(shared: Shared): void {
   async function count(): Promise<void> {
     try {
       const [newest, ...older] = await listChecks(db);
-      // Before the new secret is the newest one, nothing is to be counted.
+      // There is nothing to count before the new secret is the newest one.
       if (own !== null && newest !== own) return;
       const left = await countTokensOf(db, older);
       gauge.set(left);

@@ -44,34 +44,34 @@ export type Shared = ClockParts & {
   disposables: Disposables;
   storage: OpenStorage;
   db: Database;
-  /** Begins what a request of an account does in the database. */
+  /** Attributes the database work of a request to its account. */
   beginWork: SharedDatabase['beginWork'];
   bus: Bus;
   keys: Keys;
   metrics: Metrics;
   ingress: Ingress;
-  /** What a part needs before work may be sent here is added to it. */
+  /** Each part adds the conditions for receiving work here. */
   readiness: Readiness;
-  /** What a read does not show: whether commits return, and sessions can be written. */
+  /** What a read does not reveal: whether commits return, and whether sessions can be written. */
   health: HealthWatch;
   limitsOf: LimitsOf;
   loginsOf: QuotaOverrides['loginsOf'];
-  /** Accounts that the operator has shut out. */
+  /** Accounts that the operator has disabled. */
   disabled: DisabledAccounts;
   memory: Memory;
-  /** The connections that this process may have, of HTTP and MQTT. */
+  /** The connections that this process may have, for HTTP and MQTT. */
   places: ConnectionPlaces;
   unreadBodies: UnreadBodies;
-  /** Accounts by their requests and imports here: devices of others are not to catch up meanwhile. */
+  /** When accounts last made requests or imports here: meanwhile devices of other accounts do not catch up. */
   requests: LastByOthers;
   publicUrl: PublicUrl;
   kept: KeptHistory;
 };
 
 type SharedOptions = Pick<Shared, 'disposables' | 'ingress' | 'readiness'> & {
-  /** Of the database. */
+  /** For the database. */
   connectionString: string;
-  /** Told once when a later version has taken the tables away from this one. */
+  /** Called once when a later version has moved the tables. */
   onMoved: (lines: string[]) => void;
   /** Absent: the database's clock, and this machine's. */
   clocks?: Clocks | undefined;
@@ -87,7 +87,7 @@ export async function startShared(
   const { db } = shares;
   storage.watchTables(db, onMoved);
   readiness.add('database', () => databaseAnswers(db));
-  // Before anything derives a key: what a wrong secret signed could not be recognised as such later.
+  // Before anything derives a key: tokens signed with a wrong secret could not be told apart later.
   const secret = await settleSecret(db, config, log.child({ component: 'secret' }));
   const bus = await startBus(config, log, given?.monotonicClock ?? monotonicClock);
   disposables.add('bus', () => bus.close());
@@ -177,7 +177,7 @@ function startHealth(
   return health;
 }
 
-/** Before the database, which may have to be made first. */
+/** Before the database, which may have to be created first. */
 export async function checkRedisOf({ redisUrl: url }: Config, log: ServiceLog): Promise<void> {
   const onAway = (why: string) =>
     log
@@ -219,7 +219,7 @@ async function startDisabled(
   return disabled;
 }
 
-/** To the log of whoever could not reach it. */
+/** Logged by each part that could not reach Redis. */
 export const tellOfRedis = (log: Log) =>
   log.info({ event: 'redis.back' }, 'Redis is reachable again.');
 
@@ -248,11 +248,11 @@ async function startBus(
   return startRedisBus({ url: redisUrl, monotonicClock, onListenerError, onError, onBack });
 }
 
-/** Where links in mails lead. */
+/** The base URL of links in mails. */
 type PublicUrl = {
   /** Without a slash at its end. */
   get(): string;
-  /** HTTP listens on this port: known only then where any free one was asked for. */
+  /** The port of HTTP. If any free one was requested, it is known only once HTTP listens. */
   listensOn(port: number): void;
 };
 

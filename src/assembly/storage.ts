@@ -39,25 +39,25 @@ import type { Disposables } from './lifecycle.ts';
 
 export type OpenStorage = {
   connectionString: string;
-  /** Opens connections of its own: what requests do does not wait for what devices do. */
+  /** Opens a separate pool, so that requests do not wait for work of devices. */
   open(maxConnections: number, options?: Partial<DatabaseOptions>): Database;
-  /** The same for all who share them, failing soon with `unavailable` where the server does not answer. */
+  /** A pool that all accounts share. It fails soon with `unavailable` if the server does not answer. */
   openShared(maxConnections: number): SharedDatabase;
-  /** When a transaction of this process was committed last, ms since the epoch; null: none was. */
+  /** When a transaction of this process last committed, ms since the epoch; null: never. */
   lastCommitTs(): number | null;
   /** Tries whether a commit returns. */
   writeProbe: WriteProbe;
-  /** Looks, through `sql`, whether a later version has taken the tables away from this one; told once. */
+  /** Watches, through `sql`, whether a later version has moved the tables. Calls `onMoved` once. */
   watchTables(sql: Sql, onMoved: (lines: string[]) => void): void;
 };
 
-/** A request waits twice this and a round trip for a database that hangs: below 2 s. */
+/** A request waits for a hanging database twice this long, plus a round trip: less than 2 s. */
 const patienceMs = 700;
 
-/** A probe's commit that hangs is looked at, and not given up for so long. */
+/** How long a probe's commit may hang without being given up; meanwhile it is examined. */
 const probeTimeoutMs = 3_600_000;
 
-/** Brings the database to this program's schema, and opens connections to it. */
+/** Migrates the database to this program's schema, and opens connections to it. */
 export async function openStorage(
   config: Config,
   connectionString: string,
@@ -110,7 +110,7 @@ export async function openStorage(
   return { connectionString, open, openShared, watchTables, writeProbe, lastCommitTs: lastCommit };
 }
 
-/** Where the database is: the one that is configured, or the embedded one, which is started. */
+/** The connection string of the configured database, or of the embedded one, which it starts. */
 export async function findDatabase(
   config: Config,
   serviceLog: ServiceLog,
@@ -124,14 +124,14 @@ export async function findDatabase(
 }
 
 const readEveryMs = 60_000;
-/** The upkeep looks every hour, and at the start twice at once. */
+/** Half the upkeep's interval of an hour; at the start it runs twice in a row. */
 const sayAgainMs = 30 * 60_000;
 
 /** How long the history is kept. */
 export type KeptHistory = {
-  /** What is in force, as read within the last minute. */
+  /** The retention in force, as of at most a minute ago. */
   days: () => Retention;
-  /** Settles what is configured with what is in force, and gives that. */
+  /** Settles the configured retention with the one in force, and returns the result. */
   settle: () => Promise<Retention>;
 };
 
@@ -143,8 +143,8 @@ type KeptDeps = Pick<ClockParts, 'believed' | 'monotonicClock'> & {
 };
 
 /**
- * In each process, so that each has a say: what one of them keeps longer is kept. What devices send late is judged by
- * what is in force, and not by what is only announced.
+ * Runs in each process, so that the longest configured retention applies. Late messages are judged by the retention in
+ * force, not by one that is only announced.
  */
 export async function startKeptHistory(deps: KeptDeps): Promise<KeptHistory> {
   const { db, config, log, disposables, believed, monotonicClock } = deps;
@@ -175,7 +175,7 @@ export async function startKeptHistory(deps: KeptDeps): Promise<KeptHistory> {
   return { days: () => days, settle };
 }
 
-/** Says in the log what a shorter setting will delete, and when. */
+/** Logs what a shorter retention will delete, and when. */
 function sayRetention({ db, log }: Pick<KeptDeps, 'db' | 'log'>) {
   const historyLog = log.child({ component: 'history' });
   return async (changes: RetentionChange[], nowTs: WallMs | null): Promise<void> => {
@@ -207,10 +207,10 @@ function sayRetention({ db, log }: Pick<KeptDeps, 'db' | 'log'>) {
   };
 }
 
-/** What time it is, and what may be deleted by it. */
+/** The current time, and whether anything may be deleted by it. */
 export type ClockParts = Clocks & {
   believed: BelievedTime;
-  /** `forget` is called when the clock was set: of what was given out by the earlier time. */
+  /** Calls `forget` when the clock was set: what was handed out by the earlier time is no longer valid. */
   onClockMoved(forget: () => void): void;
 };
 
@@ -234,7 +234,10 @@ const beliefWords = {
   shared: 'Another process or the operator confirmed the clock.',
 };
 
-/** All processes go by the database's clock. Whether it may be believed is logged, and a metric. */
+/**
+ * Starts the service's clock. All processes use the database's. Whether it is believed is logged, and exported as a
+ * metric.
+ */
 export async function startClock({
   config,
   db,

@@ -38,9 +38,9 @@ import { writeEndedSessions } from './background.ts';
 import { answers, type HealthCheck } from './lifecycle.ts';
 import { type Shared, tellOfRedis } from './shared.ts';
 
-/** No stream is silent for longer, and as often it is asked whether its reader may still read. */
+/** No stream is silent for longer, and its reader's access is checked as often. */
 const heartbeatMs = 15_000;
-/** How long a reader may let a piece wait. */
+/** How long a reader may leave a piece unread. */
 const patienceMs = 30_000;
 
 type StreamParts = {
@@ -51,7 +51,7 @@ type StreamParts = {
   walkAlarms: WalkAlarms;
 };
 
-/** The streams of this process: those of events, which have routes of their own, and those of several kinds. */
+/** The streams of this process: event streams, which have routes of their own, and streams of several kinds. */
 export function createStreams(
   shared: Shared,
   { auth, tickets, streams, exports, walkAlarms }: StreamParts,
@@ -95,17 +95,17 @@ export function createStreams(
 }
 
 const dayMs = 86_400_000;
-/** As the estimate of what is stored, which is made every hour. */
+/** As often as stored data is estimated, which is every hour. */
 const fullForSeconds = 3_600;
 
-/** Imports, with the rules that hold for what devices send. */
+/** Imports, under the rules for messages of devices. */
 export function listImportRoutes(
   shared: Shared,
   { authenticate, othersWait }: Pick<ImportPorts, 'authenticate' | 'othersWait'>,
 ): Route[] {
   const { config, db, clock, monotonicClock, limitsOf, requests } = shared;
   const known = createKnownSeries();
-  // What answers now may be another server, which took over without all that was known of the one before.
+  // A new connection may lead to another server that took over without everything the previous one had.
   db.pool.on('connect', known.clear);
   const { maxAheadMs } = config.ingest;
   const limits = { maxAheadMs, doubtSpanMs: shared.believed.doubtSpanMs };
@@ -140,18 +140,18 @@ export function listImportRoutes(
   });
 }
 
-/** How many rows are of which day since 1970 (UTC), where this part of them counts. */
+/** The number of rows per day since 1970 (UTC), multiplied by `part`. */
 function countByDay(rows: readonly { ts: number }[], part: number): Map<number, number> {
   const days = Map.groupBy(rows, ({ ts }) => Math.floor(ts / dayMs));
   return new Map([...days].map(([day, { length }]) => [day, Math.ceil(length * part)]));
 }
 
-/** What lets people and programs in: sessions, and keys. */
+/** Authenticates people and programs: sessions and API keys. */
 export type Auth = {
   sessions: Sessions;
-  /** The account of a bearer token, be it a session's or a key. Throws `unauthenticated`. */
+  /** The account of a bearer token, which is a session's or an API key. Throws `unauthenticated`. */
   authenticate: (token: string) => Promise<Account>;
-  /** The account of a session or a key by its identifier. Throws `unauthenticated`. */
+  /** The account of a session or an API key by its identifier. Throws `unauthenticated`. */
   findHolder: TicketDeps['findHolder'];
   areSessionsReachable: () => Promise<boolean>;
   /** Rejects with `unavailable` while the store is away. */
@@ -187,7 +187,7 @@ export async function startAuth(shared: Shared): Promise<Auth> {
   };
 }
 
-/** Redis as the failover of another leaves it answers everything that only reads. */
+/** After a failover to another server, this Redis may be a replica that still answers every read. */
 function checkSessions(store: SessionStore): HealthCheck {
   return () =>
     store.checkWrites().then(

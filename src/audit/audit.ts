@@ -12,35 +12,35 @@ import {
 } from '../http/schema.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** `sessionId`: of a key the key's identifier. */
+/** `sessionId`: for a key, the key's identifier. */
 type Caller = { sessionId: string; key?: object };
 
-/** Who did something, and from where. `sessionId`: of a session, or of a key. */
+/** Who did something, and from where. `sessionId`: the session's or the key's identifier. */
 export type Actor = { by: AuditActor; sessionId: string | null; address: string | null };
 
 /** Who did something, from where, and when: `ts` in ms. */
 export type DoneBy = { actor: Actor; ts: number };
 
-/** Something to be written down of an account. */
+/** An entry to write for an account. */
 export type NewEntry = DoneBy & { kind: AuditKind; details?: AuditDetails };
 
 /** Whoever works at the service's own machine. */
 export const operator: Actor = { by: 'operator', sessionId: null, address: null };
 
-/** Who called a route with an account's token, or with a key of it. */
+/** Who called a route with a token or a key of an account. */
 function actorOf(account: Caller, request: { address: string }): Actor {
   const by = account.key ? 'key' : 'session';
   return { by, sessionId: account.sessionId, address: request.address };
 }
 
-/** The same, with when the request arrived. */
+/** The same, with the request's time of arrival. */
 export function doneBy(account: Caller, request: { address: string; receivedTs: WallMs }): DoneBy {
   return { actor: actorOf(account, request), ts: request.receivedTs };
 }
 
 /**
- * SQL that writes an entry for each row of `from`, which has an `account_id`: so that a statement can
- * say what it did by itself. `$first` and the five behind it are what `entryValues` gives.
+ * SQL that writes an entry for each row of `from`, which has an `account_id`, so that a statement can record what it
+ * does. `$first` and the five parameters after it come from `entryValues`.
  */
 export function insertEntryFrom(from: string, first: number): string {
   const [ts, kind, actor, sessionId, address, details] = [0, 1, 2, 3, 4, 5].map(
@@ -53,7 +53,7 @@ export function insertEntryFrom(from: string, first: number): string {
       from ${from}`;
 }
 
-/** The same for several entries at once, of each account in `from`; `entriesValues` gives the values. */
+/** The same for several entries of each account in `from`. `entriesValues` gives the values. */
 export function insertEntriesFrom(from: string, first: number): string {
   const types = ['bigint', 'text', 'text', 'uuid', 'text', 'text'];
   const columns = types.map((type, place) => `$${first + place}::${type}[]`).join(', ');
@@ -75,7 +75,7 @@ export function entryValues({ kind, actor, ts, details }: NewEntry): unknown[] {
   return [ts, kind, by, sessionId, address, details === undefined ? null : JSON.stringify(details)];
 }
 
-/** Writes one entry, within the transaction of what it says where there is one; none where the account is gone. */
+/** Writes one entry, in the transaction of what it records if there is one. Writes nothing if the account is gone. */
 export async function insertEntry(sql: Sql, accountId: number, entry: NewEntry): Promise<void> {
   await sql.query(
     insertEntryFrom('(select id as account_id from account where id = $1) as owner', 2),
@@ -83,7 +83,7 @@ export async function insertEntry(sql: Sql, accountId: number, entry: NewEntry):
   );
 }
 
-/** Writes several. */
+/** Writes several entries. */
 export async function insertEntries(
   sql: Sql,
   accountId: number,
@@ -96,12 +96,12 @@ export async function insertEntries(
 }
 
 type AuditFilter = {
-  /** All where absent. */
+  /** Absent: all kinds. */
   kinds?: AuditKind[] | undefined;
   /** Inclusive, ms. */
   start: number;
   end?: number | undefined;
-  /** Only what lies behind it. */
+  /** Only entries that come after it in the list. */
   cursor?: AuditCursor | undefined;
   limit: number;
 };
@@ -121,7 +121,7 @@ type Row = {
   lastTs: number | null;
 };
 
-/** Newest first. Each kind is read from its own range of the index, one page at most. */
+/** Newest first. Reads each kind from its own range of the index, at most one page. */
 export async function listEntries(
   sql: Sql,
   accountId: number,
@@ -166,7 +166,7 @@ function toEntry({ id, ts, kind, actor, sessionId, address, ...row }: Row): Audi
   };
 }
 
-/** Forgets what is older than `beforeTs` (ms), some thousand rows a transaction. Gives how many went. */
+/** Deletes entries that are older than `beforeTs` (ms), some thousand rows per transaction. Returns how many. */
 export function forgetEntries(
   db: Database,
   beforeTs: number,
@@ -183,7 +183,7 @@ export function forgetEntries(
   return deleteInBatches(deleteSome, { signal });
 }
 
-/** What is written down; docs/audit.md says when. */
+/** The kinds of entries; docs/audit.md says when each is written. */
 export const AuditKind = z
   .enum([
     'registered',
@@ -229,7 +229,7 @@ export type AuditKind = z.infer<typeof AuditKind>;
 /** What one entry says beside its kind: identifiers, names of settings, a reason. Never a secret. */
 export type AuditDetails = Record<string, string | number | string[]>;
 
-/** Who did it. `service`: one of its own rules; `nobody`: somebody without credentials. */
+/** Who did it. `service`: one of its own rules. `nobody`: somebody without credentials. */
 const AuditActor = z
   .enum(['session', 'key', 'device', 'operator', 'service', 'nobody'])
   .meta({ id: 'AuditActor' });
@@ -266,7 +266,7 @@ export const AuditEntry = z
   .meta({ id: 'AuditEntry' });
 export type AuditEntry = z.infer<typeof AuditEntry>;
 
-/** Where a page ends: the next begins right behind it. */
+/** Where a page ends: the next one begins right after it. */
 const AuditCursor = z.object({ ts: cursorTs, id: z.int() });
 export type AuditCursor = z.infer<typeof AuditCursor>;
 
@@ -295,7 +295,7 @@ export type AuditQuery = z.output<typeof AuditQuery>;
 export const AuditResponse = z.object({ entries: z.array(AuditEntry), timestamp });
 export type AuditResponse = z.infer<typeof AuditResponse>;
 
-/** An account's own trail; an addition to the specification. */
+/** An account's own audit trail; an addition to the specification. */
 export function auditRoutes({ db }: { db: Sql }): Route[] {
   return [
     defineRoute({

@@ -2,11 +2,11 @@ import type { Sql } from '../db/sql.ts';
 import type { Actor, AuditKind } from './audit.ts';
 import type { Clock } from '../lib/clock-readings.ts';
 
-/** Writes down attempts that were refused, which anybody may make as often as they like. */
+/** Records refused attempts, which anybody may make as often as they like. */
 export type RefusalLog = {
-  /** Noted in memory and written within a second: the answer to a refused login does not wait for it. */
+  /** Kept in memory and written within a second, so that the answer to a refused login need not wait. */
   note(accountId: number, kind: AuditKind, actor: Actor): void;
-  /** Writes what is noted. */
+  /** Writes what is waiting. */
   flush(): Promise<void>;
   close(): Promise<void>;
 };
@@ -15,7 +15,7 @@ type RefusalLogOptions = {
   db: Sql;
   clock: Clock;
   intervalMs?: number;
-  /** Attempts that differ and wait to be written; further ones are not noted. */
+  /** The most different attempts that may wait to be written. Further ones are not recorded. */
   maxWaiting?: number;
   onError: (error: unknown) => void;
 };
@@ -23,8 +23,8 @@ type RefusalLogOptions = {
 const hourMs = 3_600_000;
 
 /**
- * Equal attempts (account, kind, address, hour) are one row with a count. A process that is killed takes
- * those of the last second with it.
+ * Equal attempts (account, kind, address, hour) share one row with a count. A process that is killed loses those of
+ * the last second.
  */
 export function startRefusalLog(options: RefusalLogOptions): RefusalLog {
   const { db, clock, intervalMs = 1_000, maxWaiting = 1_000, onError } = options;
@@ -81,10 +81,10 @@ export type AuditRefusal = {
   count: number;
 };
 
-/** Addresses of an account, a kind and an hour that have a row of their own; the others share one. */
+/** How many addresses get a row of their own, per account, kind and hour. The others share one row. */
 const addressesAnHour = 100;
 
-/** Adds to the rows of their hours. Of accounts that are gone there are none. */
+/** Adds attempts to the rows of their hours, except for accounts that are gone. */
 export async function addRefusals(sql: Sql, refusals: readonly AuditRefusal[]): Promise<void> {
   await sql.query(
     `

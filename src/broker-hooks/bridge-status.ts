@@ -1,12 +1,12 @@
 import type { Sql } from '../db/sql.ts';
 
-/** How a bridge stands, as its process tells the others. Times in milliseconds. */
+/** The state of a bridge, as its process reports it to the others. Times in milliseconds. */
 export type BridgeRow = {
   connectorId: number;
-  /** One run of a process. */
+  /** Identifies one run of a process. */
   runUuid: string;
   connectorName: string;
-  /** Its machine and number, for people. */
+  /** Its machine and process id, for people. */
   process: string;
   isConnected: boolean;
   sinceTs: number;
@@ -17,15 +17,15 @@ export type BridgeRow = {
   refused: number;
 };
 
-/** What others need to know of it. */
+/** What others need to know about a bridge. */
 export type LiveBridge = Omit<BridgeRow, 'runUuid' | 'connectorName'>;
 
-/** A row that is older counts as that of a process that is gone, in seconds. */
+/** After this many seconds without a refresh the process counts as gone. */
 const goneSeconds = 15;
-/** Then it is removed, by the next process that writes. */
+/** After this many seconds the next process that writes removes the row. */
 const removedSeconds = 60;
 
-/** By the database's clock, as the processes' own may differ. */
+/** Saves a bridge's state. Uses the database's clock, because those of the processes may differ. */
 export async function saveBridgeStatus(db: Sql, row: BridgeRow): Promise<void> {
   await db.query(
     `
@@ -71,7 +71,7 @@ export async function saveBridgeStatus(db: Sql, row: BridgeRow): Promise<void> {
   );
 }
 
-/** Of a process that stops in order. */
+/** Removes the row of a process that shuts down. */
 export async function removeBridgeStatus(
   db: Sql,
   { connectorId, runUuid }: Pick<BridgeRow, 'connectorId' | 'runUuid'>,
@@ -82,7 +82,7 @@ export async function removeBridgeStatus(
   ]);
 }
 
-/** Those that some process runs at this moment. */
+/** The bridges that some process runs now. */
 export async function listLiveBridges(db: Sql): Promise<LiveBridge[]> {
   const { rows } = await db.query<LiveBridge>(
     `select connector_id as "connectorId",

@@ -14,32 +14,32 @@ import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 
 type BrokerRouteDeps = {
-  /** Checks the secret of the caller. */
+  /** Checks the caller's secret. */
   checkSecret: CheckSecret;
-  /** Checks what a bridge shows to the broker. */
+  /** Checks the password that a bridge sent to the broker. */
   checkBridge: CheckBridge;
   authenticateDevice: (credentials: {
     username: string;
     password: string;
     address?: string | undefined;
   }) => Promise<DeviceIdentity | null>;
-  /** The device with this uuid; null when there is none. */
+  /** The device with this uuid; null if there is none. */
   identify: (uuid: string) => Promise<DeviceIdentity | null>;
 };
 
 /**
- * The names that bridges connect to the broker with; their password is a secret. Each has its
- * own, as the broker makes the name the session's.
+ * The user names of bridges; their password is a secret. Each bridge has its own, because the broker uses the user name
+ * as the client identifier of the session.
  */
 const isBridge = (username: string) => /^sensorium-bridge(-\d+)?$/.test(username);
 
 const tag = 'Broker';
 
 /**
- * An external MQTT broker asks who may connect and do what. Answered 200 either way, in the words of
- * EMQX's HTTP authenticator and authorizer and of mosquitto-go-auth: EMQX takes 4xx as "ask the next".
- * With `?deny=403` a denial is 403, for brokers that look at nothing but the status. 401 to a caller
- * without the secret.
+ * Routes by which an external MQTT broker asks who may connect and do what. Both verdicts are answered 200, in the
+ * formats of EMQX's HTTP authenticator and authorizer and of mosquitto-go-auth, because EMQX takes 4xx as "ask the
+ * next". With `?deny=403` a denial is 403, for brokers that look only at the status. A caller without the secret gets
+ * 401.
  */
 export function brokerRoutes(deps: BrokerRouteDeps): Route[] {
   return [authenticate(deps), authorize(deps)];
@@ -92,7 +92,7 @@ function authorize({ checkSecret, identify }: BrokerRouteDeps): Route {
   });
 }
 
-/** Throws `forbidden` where the broker asked for a status. */
+/** Throws `forbidden` if the broker asked for a status. */
 function deny({ deny: how }: HookQuery): HookVerdict {
   if (how === '403') throw new DomainError('forbidden', 'not authorized');
   return denied;
@@ -113,19 +113,19 @@ const allowed = (acl?: Rule[]): HookVerdict => ({
   ...(acl ? { acl } : {}),
 });
 
-/** What EMQX's HTTP authenticator, by the template in config/, and mosquitto-go-auth send. */
+/** The body that EMQX's HTTP authenticator, with the template in config/, and mosquitto-go-auth send. */
 const AuthenticateBody = z.object({
   username: z.string().default(''),
   password: z.string().default(''),
-  /** Where the client comes from, for the list of refused logins; EMQX's word. */
+  /** The client's address, for the list of refused logins. EMQX's name for it. */
   peerhost: z.string().max(64).optional().catch(undefined),
 });
 
-/** How a denial is answered: in the answer's words, or by its status. */
+/** How a denial is answered: in the body, or by the status. */
 const HookQuery = z.object({ deny: z.enum(['200', '403']).default('200') });
 export type HookQuery = z.infer<typeof HookQuery>;
 
-/** `action` is EMQX's word; `acc` mosquitto-go-auth's: 1 read, 2 write, 3 both, 4 subscribe. */
+/** EMQX sends `action`. mosquitto-go-auth sends `acc`: 1 read, 2 write, 3 both, 4 subscribe. */
 const AuthorizeBody = z.object({
   username: z.string().default(''),
   topic: z.string(),
@@ -141,7 +141,7 @@ const Rule = z.object({
 });
 type Rule = z.infer<typeof Rule>;
 
-/** Both brokers' words for the same; EMQX 5.8 keeps `acl`, and asks no more about that connection. */
+/** The verdict in the formats of both brokers. EMQX 5.8 keeps `acl` and asks nothing more about the connection. */
 const HookVerdict = z.object({
   result: z.enum(['allow', 'deny']),
   is_superuser: z.literal(false),
@@ -151,10 +151,10 @@ const HookVerdict = z.object({
 });
 export type HookVerdict = z.infer<typeof HookVerdict>;
 
-/** What somebody wants to do with a topic, or a filter. */
+/** What a client wants to do with a topic or filter. */
 type Wish = 'publish' | 'subscribe' | 'receive';
 
-/** Null where the request names nothing that could be allowed. */
+/** Null if the request names nothing that could be allowed. */
 function wishOf({ action, acc }: AuthorizeBody): Wish | null {
   if (action) return action;
   if (acc === 1) return 'receive';
@@ -165,8 +165,8 @@ function wishOf({ action, acc }: AuthorizeBody): Wish | null {
 const hasWildcard = (topic: string) => /[+#\0]/.test(topic);
 
 /**
- * A device publishes to its own `up/`, listens to its own `down/`, and nothing else. A broker compares topics letter by
- * letter: a filter whose uuid is in capitals would never be sent anything.
+ * A device may publish to its own `up/` and subscribe to its own `down/`, and nothing else. Brokers compare topics
+ * literally, so a filter with the uuid in capitals would never match a message.
  */
 function mayDevice(uuid: string, wish: Wish, topic: string): boolean {
   if (wish === 'publish') return isBelow(topic, upPrefix(uuid)) && !hasWildcard(topic);
@@ -174,7 +174,7 @@ function mayDevice(uuid: string, wish: Wish, topic: string): boolean {
   return topic.startsWith(downPrefix(uuid)) && findMatchedTopics(topic, downPrefix(uuid)) !== null;
 }
 
-/** A bridge does the opposite, for all devices. */
+/** A bridge may do the opposite, for all devices. */
 function mayBridge(wish: Wish, topic: string): boolean {
   if (wish === 'subscribe') return /^(\$share\/[^/+#]+\/)?devices\/\+\/up\/#$/.test(topic);
   const direction = wish === 'publish' ? 'down' : 'up';
@@ -194,7 +194,7 @@ const rulesOfBridge: Rule[] = [
   { permission: 'deny', action: 'all', topic: '#' },
 ];
 
-/** Why somebody was not let in, for whoever counts. */
+/** Why a caller or a bridge was refused, for the metrics. */
 type HookRefusal = 'wrong-secret' | 'throttled' | 'bridge-wrong-password' | 'bridge-throttled';
 
 type GuessDeps = {
@@ -208,18 +208,15 @@ type GuessDeps = {
   networkOf: (address: string) => string;
 };
 
-/** Whether a secret is right; not looked at where too many wrong ones came from there: until when, in seconds. */
+/** Whether a secret is right. After too many wrong ones from its network it is not checked: for how many seconds. */
 type Guess = 'right' | 'wrong' | { retryAfterSeconds: number };
 
-/** Wrong secrets of one address in `windowSeconds`, after which none is looked at. */
+/** This many wrong secrets from one network in `windowSeconds`; then none is checked. */
 const maxWrong = 30;
 const windowSeconds = 60;
 const maxKnown = 10_000;
 
-/**
- * Slows down who guesses. An address that the right secret came from is heard whatever else comes from there:
- * nobody behind the same proxy can shut out who knows it.
- */
+/** Slows down guessing. A network that sent the right secret is always heard: no neighbour can shut it out. */
 function createGuesses(name: string, { secret, makeLimiter, networkOf }: GuessDeps) {
   const wrong = makeLimiter(name, { attempts: maxWrong, windowSeconds });
   const known = new LRUCache<string, true>({ max: maxKnown });
@@ -240,11 +237,11 @@ function createGuesses(name: string, { secret, makeLimiter, networkOf }: GuessDe
 }
 
 export type SecretCheckDeps = GuessDeps & {
-  /** Told of each request without the secret. */
+  /** Called for each request without the secret. */
   onRefused: (reason: HookRefusal) => void;
 };
 
-/** Lets brokers in. Throws `unauthenticated`, or `too-many-requests`. */
+/** Resolves if the caller knows the secret. Throws `unauthenticated` or `too-many-requests`. */
 type CheckSecret = (request: RequestInfo) => Promise<void>;
 
 export function createSecretCheck(deps: SecretCheckDeps): CheckSecret {
@@ -264,16 +261,16 @@ export function createSecretCheck(deps: SecretCheckDeps): CheckSecret {
 }
 
 type BridgeCheckDeps = GuessDeps & {
-  /** Told of each bridge that is not let in; `address`: where it comes from, if the broker said so. */
+  /** Called for each bridge that is refused. `address`: the client's, if the broker sent it. */
   onRefused: (reason: HookRefusal, address: string | undefined) => void;
 };
 
-/** Whether somebody who calls himself a bridge is one. */
+/** Whether a client with a bridge's user name is one. */
 type CheckBridge = (password: string, address: string | undefined) => Promise<boolean>;
 
 /**
- * Anybody who reaches the broker can guess at what bridges show. Where the broker does not say from where, nobody
- * is slowed down: all bridges would be with him.
+ * Anybody who reaches the broker can guess the bridges' password. If the broker sends no address, nobody is slowed
+ * down, because that would slow down all bridges.
  */
 export function createBridgeCheck(deps: BridgeCheckDeps): CheckBridge {
   const guess = createGuesses('hook-bridge', deps);
@@ -291,7 +288,7 @@ export function createBridgeCheck(deps: BridgeCheckDeps): CheckBridge {
   };
 }
 
-/** As a bearer token, or as the password of RFC 7617 for brokers that can only send a URL. */
+/** Whether the request has the secret: as a bearer token, or (brokers that send only a URL) as RFC 7617's password. */
 function shows(request: RequestInfo, secret: string): boolean {
   const [scheme = '', shown = ''] = request.header('authorization').split(/ +/, 2);
   if (/^bearer$/i.test(scheme)) return isSameSecret(shown, secret);

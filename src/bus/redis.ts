@@ -14,20 +14,20 @@ import {
 type RedisBusOptions = LocalBusOptions & {
   url: string;
   monotonicClock: MonotonicClock;
-  /** Name of the Redis channel: one an installation. */
+  /** Name of the Redis channel, one per installation. */
   redisChannel?: string;
-  /** How often each process proves its way through Redis; after three without an echo it reconnects. */
+  /** How often each process checks its path through Redis. After three heartbeats without an echo it reconnects. */
   heartbeatMs?: number;
-  /** The bus is degraded (connection lost, message not understood). To be logged; it recovers by itself. */
+  /** The bus is degraded (connection lost, message not understood). For the log; it recovers by itself. */
   onError: (error: Error) => void;
-  /** A connection that was lost is there again. */
+  /** A lost connection is back. */
   onBack?: () => void;
 };
 
 /**
- * The bus over Redis publish/subscribe. This process hears itself at once and without Redis; the
- * others while it is up. Whoever may have missed something hears `resync`: this process after its
- * own subscription was interrupted, the others after this process could not publish.
+ * The bus over Redis publish/subscribe. This process receives its own messages immediately and without Redis; others
+ * receive them while Redis is up. A process that may have missed something receives `resync`: this one after its
+ * subscription was interrupted, the others after this process could not publish.
  */
 export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
   const { url, monotonicClock, redisChannel = 'sensorium:bus' } = options;
@@ -35,7 +35,7 @@ export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
   const self = randomUUID();
   const local = createLocalBus(options);
   const publisher = openRedis({ url, onError });
-  // The client would subscribe again by itself, but says neither when nor whether it could.
+  // The client would subscribe again by itself, but reports neither when nor whether it succeeded.
   const subscriber = openRedis({ url, onError, onBack, autoResubscribe: false });
   let othersMissedSomething = false;
   let subscribedBefore = false;
@@ -80,7 +80,7 @@ export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
     retry(new Error('The bus echo is overdue; reconnecting.'));
   }, heartbeatMs);
 
-  // Redis may be away while we start: then the bus begins when it comes back.
+  // Redis may be away at the start. The bus then begins when it comes back.
   await Promise.all([
     Promise.race([firstSubscription, firstOf(subscriber, ['close'])]),
     firstOf(publisher, ['ready', 'close']),
@@ -157,7 +157,7 @@ const schemas = {
   resync: z.object({}),
 } satisfies { [C in Channel]: z.ZodType<BusMessages[C]> };
 
-/** `heartbeat` proves that the way through Redis is open. */
+/** `heartbeat` proves that the path through Redis works. */
 const Envelope = z.object({
   from: z.string(),
   channel: z.enum(['heartbeat', ...(Object.keys(schemas) as Channel[])]),
@@ -169,7 +169,7 @@ type ReceivedMessage = {
   message: { [C in Channel]: { channel: C; message: BusMessages[C] } }[Channel] | null;
 };
 
-/** What another process wrote; null when it is nothing this version understands. */
+/** Decodes another process's message; null if this version does not understand it. */
 export function decodeBusMessage(text: string): ReceivedMessage | null {
   const envelope = Envelope.safeParse(parseJson(text)).data;
   if (!envelope) return null;

@@ -25,7 +25,7 @@ import { openTools, type Tools } from './operator-command.ts';
 
 type AskPassword = (email: string) => Promise<string>;
 
-/** Each gives the lines to print, and throws a DomainError that says what is wrong. */
+/** Returns the lines to print. Throws a DomainError that describes the problem. */
 type AccountCommand = (
   tools: Tools,
   email: string,
@@ -33,10 +33,10 @@ type AccountCommand = (
   rest: string[],
 ) => Promise<string[]>;
 
-/** There is nobody to take turns with. */
+/** Runs work at once: a command has nobody to take turns with. */
 const alone: RunFairly = (_turn, work) => work();
 const passwords = createPasswords();
-/** A command has no client address, and there is no queue of logins to wait in. */
+/** A command has no client address, and no queue of logins to wait in. */
 const here = '';
 
 const create: AccountCommand = async ({ db }, email, askPassword) => {
@@ -90,7 +90,7 @@ const remove: AccountCommand = async (tools, email) => {
   const revokeSessions = revokeWith(tools);
   const deps = { db, runFairly: alone, revokeSessions, forgetPersons, onAccountRemoved };
   await deleteAccount(deps, accountId, { address: here, who: email });
-  // Where a service runs it may be at it already, and it goes on with what fails here.
+  // If a service is running, it may be deleting already, and continues if this fails.
   const isCleared = await clearing.resume().then(
     () => isAccountCleared(db, accountId),
     () => false,
@@ -103,7 +103,7 @@ const remove: AccountCommand = async (tools, email) => {
       ];
 };
 
-/** What the operator has to allow an account. */
+/** What the operator can allow an account to do. */
 const permissions: Record<string, typeof allowSms> = { sms: allowSms };
 
 const allow: AccountCommand = (tools, email, _ask, [name = '']) => permit(tools, email, name, true);
@@ -165,7 +165,7 @@ function check(input: { email: string; password: string }): NewCredentials {
   throw new DomainError('invalid-input', said.join('\n'));
 }
 
-/** A link by which the owner sets a new password: for where no mail is sent, or none arrives. */
+/** Creates a link with which the owner sets a new password, for when no mail is sent or none arrives. */
 const resetLink: AccountCommand = async (tools, email) => {
   const { config, db } = tools;
   const account = await getByEmail(tools, email);
@@ -189,7 +189,7 @@ const resetLink: AccountCommand = async (tools, email) => {
   ];
 };
 
-/** Shows limit and usage of an account's quotas, or of one of them; changes that one. */
+/** Shows limit and usage of an account's quotas, or of one of them, and can change that one. */
 const quota: AccountCommand = async (tools, email, _askPassword, [name, value]) => {
   const { accountId } = await getByEmail(tools, email);
   if (name === undefined) return show(tools, accountId, quotaNames);
@@ -258,7 +258,7 @@ On a terminal the command asks for the password; otherwise it reads it from stan
 environment is that of the service: DATABASE_URL, REDIS_URL, SECRET, DATA_DIR.
 `;
 
-/** `takes`: how many arguments, at least and at most. */
+/** `takes`: the least and the most arguments. */
 const commands: Record<string, { run: AccountCommand; takes: [number, number] }> = {
   create: { run: create, takes: [1, 1] },
   list: { run: list, takes: [0, 0] },
@@ -289,7 +289,7 @@ async function main(args: string[]): Promise<number> {
     process.stderr.write(`${wrong}\n\n${usage}`);
     return 2;
   }
-  // Where registration is closed, the first account is made before the first start.
+  // If registration is closed, the first account is created before the first start.
   const mayMake = name === 'create';
   const tools = await openTools(await loadConfig(process.env), { mayMake });
   try {
@@ -308,7 +308,7 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/** What is deleted cannot be had again: it asks for the address once more, also where standard input is no terminal. */
+/** A deletion cannot be undone, so it asks for the address again, even if standard input is not a terminal. */
 async function removeIfSure(...args: Parameters<AccountCommand>): Promise<string[]> {
   const [tools, given, , [sure]] = args;
   const { email, accountUuid } = await getByEmail(tools, given);

@@ -63,7 +63,7 @@ function explain(error: unknown): number {
   return 1;
 }
 
-/** `npm run backup -- --portable`: gives the exit status. */
+/** Runs `npm run backup -- --portable`. Returns the exit status. */
 async function backUpPortably(config: Config, target: string): Promise<number> {
   await requireDatabase(config);
   const screen = createScreen(process.stdout);

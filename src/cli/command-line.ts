@@ -7,7 +7,7 @@ import { messageOf } from '../lib/thrown.ts';
 import type { Write } from '../log/logger.ts';
 import { StartError } from '../start-error.ts';
 
-/** A command's arguments after its name, at least and at most. */
+/** The least and the most arguments after a command's name. */
 type Takes = [number, number];
 
 export function asksForHelp(args: string[]): boolean {
@@ -15,8 +15,8 @@ export function asksForHelp(args: string[]): boolean {
 }
 
 /**
- * What is wrong with `npm run PROGRAM -- NAME ARGUMENT…`, in a sentence; null where it can be run. `takes` says
- * how many arguments each command has.
+ * The problem with `npm run PROGRAM -- NAME ARGUMENT…`, in a sentence; null if there is none. `takes` lists how many
+ * arguments each command has.
  */
 export function findWrongArgument(
   [name, ...rest]: string[],
@@ -37,22 +37,23 @@ type Values<T extends Flags> = ReturnType<
   typeof parseArgs<{ args: string[]; options: T }>
 >['values'];
 
-/** As `parseArgs` of Node. Throws `UsageError`, which says in one sentence what is wrong. */
+/** Like Node's `parseArgs`. Throws `UsageError`, which describes the problem in one sentence. */
 export function readArguments<T extends ParseArgsConfig>(
   config: T,
 ): ReturnType<typeof parseArgs<T>> {
   try {
     return parseArgs(config);
   } catch (error) {
-    // Node goes on with advice that fits no command here.
+    // Node adds advice that fits no command here.
     const [sentence = ''] = messageOf(error).split(/\. To specify|\. This command|\n/);
     throw new UsageError(`${sentence.replace(/\.$/, '')}.`);
   }
 }
 
 /**
- * What `read` makes of the options of a program that takes nothing else. With `--help` it ends the process
- * after `usage`, and where an option is wrong (a `UsageError`) with 2, after what is wrong and `usage`.
+ * Reads the options of a program that takes nothing else, and returns the result of `read`. With `--help` it prints
+ * `usage` and ends the process. If an option is wrong (a `UsageError`), it prints the problem and `usage`, and ends it
+ * with 2.
  */
 export function readOptionsOrExit<T extends Flags, R>(
   usage: string,
@@ -74,12 +75,12 @@ export function readOptionsOrExit<T extends Flags, R>(
   }
 }
 
-/** A command cannot be run with these arguments; the message says what to write, a line for each that is wrong. */
+/** A command cannot run with these arguments. The message says what to write, with a line for each problem. */
 export class UsageError extends Error {}
 
 type Input = NodeJS.ReadableStream & { isTTY?: boolean };
 
-/** Whether the first line of `input` is `expected`; on a terminal it is asked for. */
+/** Whether the first line of `input` is `expected`. On a terminal it asks for it. */
 export async function confirm(
   question: string,
   input: Input,
@@ -98,7 +99,7 @@ export async function confirm(
 
 type PasswordInput = NodeJS.ReadableStream & { isTTY?: boolean };
 
-/** The first line of `input`; on a terminal it is asked for and not shown. Throws when there is none. */
+/** The first line of `input`. On a terminal it asks for it and does not show it. Throws if there is none. */
 export async function readPassword(
   email: string,
   input: PasswordInput,
@@ -118,7 +119,7 @@ export async function readPassword(
 
 const nothing: Write = () => {};
 
-/** What the parts of the service would log, for a command: warnings as lines for whoever runs it. */
+/** The log of the service's parts when a command runs them: it prints warnings for the person at the terminal. */
 export const consoleLog = {
   debug: nothing,
   info: nothing,
@@ -127,13 +128,13 @@ export const consoleLog = {
 
 type Output = { write(text: string): unknown; isTTY?: boolean; columns?: number };
 
-/** Where a run is watched: one line that changes on a terminal, plain lines anywhere else. */
+/** Shows the progress of a run: one line that changes on a terminal, plain lines anywhere else. */
 export type Screen = {
-  /** How often `live` is worth calling. */
+  /** How often to call `live`. */
   readonly refreshMs: number;
-  /** Text that stays; it takes the place of the line that changes. */
+  /** Text that stays. It replaces the line that changes. */
   say(text: string): void;
-  /** Replaces the line that changes; where none can, it is a line of its own. */
+  /** Replaces the line that changes; without a terminal, writes a line of its own. */
   live(text: string): void;
   bar(label: string, done: number, total: number): void;
 };
@@ -144,7 +145,7 @@ export function createScreen(output: Output): Screen {
   const tty = output.isTTY === true;
   let unfinished = false;
   const replace = (text: string) => {
-    // A terminal that does not know its width says 0.
+    // A terminal that does not know its width reports 0.
     const room = (output.columns || 80) - 1;
     output.write(`\r${text.slice(0, room)}\u001b[K`);
     unfinished = true;
@@ -192,13 +193,13 @@ export function showRows(screen: Screen, now: () => number = () => performance.n
     if (atMs < nextMs) return;
     nextMs = atMs + screen.refreshMs;
     const perSecond = rows / ((atMs - startMs) / 1_000);
-    // The expected number is an estimate: beyond it no percentage is shown.
+    // The expected number is an estimate. Beyond it no percentage is shown.
     const share = expected > rows ? `, ${Math.floor((100 * rows) / expected)} %` : '';
     screen.live(`${number(rows)} rows${share}, ${number(perSecond)} rows/s, now ${table}`);
   };
 }
 
-/** The last line of a copy: how much it was and how long it took. */
+/** The last line of a copy: its size and how long it took. */
 export function summarise(
   { tables }: { tables: readonly { rows: number; bytes: number }[] },
   seconds: number,
@@ -211,8 +212,8 @@ export function summarise(
 const signals = ['SIGINT', 'SIGTERM'] as const;
 
 /**
- * Runs `work` with a signal that aborts when the process is asked to end, so that it can undo what it
- * began. Then throws a StartError that says what remains.
+ * Runs `work` with a signal that aborts when the process is asked to end, so that it can undo what it began. Then
+ * throws a StartError that describes what remains.
  */
 export async function untilInterrupted<T>(
   left: string,

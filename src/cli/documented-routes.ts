@@ -17,7 +17,7 @@ import { purposeRoutes } from '../purposes/purposes.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { streamsRoutes } from '../streams/routes.ts';
 
-/** All routes without database or services: enough to document them, not to call one. */
+/** All routes without a database or services: enough to document them, not to call one. */
 export function listDocumentedRoutes(): Route[] {
   return [
     ...accountsRoutes(nothing),
@@ -41,5 +41,5 @@ export function listDocumentedRoutes(): Route[] {
   ].filter(({ hidden }) => hidden !== true);
 }
 
-/** Takes the place of all dependencies of a feature. */
+/** Stands in for all dependencies of a feature. */
 const nothing: never = new Proxy(() => undefined, { get: () => nothing }) as never;

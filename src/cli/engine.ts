@@ -5,7 +5,7 @@ import { UsageError } from './command-line.ts';
 import { lineWriter, playStream } from './engine/write.ts';
 import { checkVectors, writeAnswers } from './engine/vectors.ts';
 
-// Whoever reads only the first lines closes the pipe.
+// A reader of only the first lines, such as head, closes the pipe.
 process.stdout.on('error', () => process.exit(0));
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
 

@@ -23,7 +23,7 @@ import { asksForHelp, consoleLog, findWrongArgument } from './command-line.ts';
 
 type OperatorCommands = {
   usage: string;
-  /** By their names, each without arguments; what they say, a line each. */
+  /** Commands by name, without arguments. Each returns the lines to print. */
   commands: { status: (tools: Tools) => Promise<string[]> } & Record<
     string,
     (tools: Tools) => Promise<string[]>
@@ -31,8 +31,8 @@ type OperatorCommands = {
 };
 
 /**
- * A command of the operator's about the service as a whole: `status` without an argument. Gives the exit status: 1
- * where it failed, 2 where the arguments are wrong.
+ * Runs an operator's command about the service as a whole; `status` without an argument. Returns the exit status: 1 if
+ * it failed, 2 if the arguments are wrong.
  */
 export async function runOperatorCommand(
   args: string[],
@@ -66,7 +66,7 @@ export async function runOperatorCommand(
   }
 }
 
-/** What the functions of the features need when a command calls them. */
+/** What the features' functions need when a command calls them. */
 export type Tools = {
   config: Config;
   db: Database;
@@ -77,7 +77,7 @@ export type Tools = {
   close(): Promise<void>;
 };
 
-/** `mayMake`: the embedded database is made where `DATA_DIR` has none yet; without it that is refused. */
+/** `mayMake`: create the embedded database if `DATA_DIR` has none yet. Otherwise that is refused. */
 export async function openTools(config: Config, { mayMake = false } = {}): Promise<Tools> {
   const { redisUrl: url } = config;
   if (url !== null) await checkRedis({ url, onAway: () => {} });
@@ -115,10 +115,10 @@ export async function openTools(config: Config, { mayMake = false } = {}): Promi
   };
 }
 
-/** What fails because of it says so itself. */
+/** Ignored, because the command that fails reports the error itself. */
 function onError(): void {}
 
-/** Said by a command too: a database that is made, and a migration, are for good. */
+/** Events that a command prints too: creating or migrating a database cannot be undone. */
 const told: LogEvent[] = ['database.created', 'database.migrated'];
 const info: Write = (context, message) => {
   if (told.includes(context.event)) consoleLog.warn(context, message);
@@ -127,12 +127,12 @@ const log = { ...consoleLog, info };
 
 type Found = { connectionString: string; release(): Promise<void> };
 
-/** A database that has this program's schema, and where its tables are. */
+/** A database that has this program's schema, and the name of that schema. */
 type ReachedDatabase = Found & { schema: string };
 
 /**
- * The database that is configured; without one the embedded database, beside the service that runs
- * on it, or started for as long as this takes.
+ * Migrates the configured database. Without one it uses the embedded database, beside the service that runs on it, or
+ * started for as long as the command takes.
  */
 async function reachDatabase(config: Config): Promise<ReachedDatabase> {
   const reached = await reachUnchanged(config);
@@ -146,8 +146,8 @@ async function reachDatabase(config: Config): Promise<ReachedDatabase> {
 }
 
 /**
- * Refuses a data directory without a database, as starting the embedded one would make it: a mistyped `DATA_DIR` would
- * look like a service that has nothing.
+ * Throws for a data directory without a database. Starting the embedded one would create it, and a mistyped `DATA_DIR`
+ * would look like a service without data.
  */
 export async function requireDatabase({ databaseUrl, dataDir }: Config): Promise<void> {
   if (databaseUrl !== null) return;
@@ -155,7 +155,7 @@ export async function requireDatabase({ databaseUrl, dataDir }: Config): Promise
     throw new StartError(`DATA_DIR ${dataDir}: holds no database.`);
 }
 
-/** The same with the schema that it has. */
+/** The same without migrating it. */
 export async function reachUnchanged({ databaseUrl, dataDir }: Config): Promise<Found> {
   if (databaseUrl !== null) return { connectionString: databaseUrl, release: async () => {} };
   const running = await findRunning(dataDir);
@@ -164,7 +164,9 @@ export async function reachUnchanged({ databaseUrl, dataDir }: Config): Promise<
   return { connectionString, release: stop };
 }
 
-/** Not for a server of an earlier version, whose database the superuser owns: `startEmbeddedDatabase` hands it over. */
+/**
+ * Null for a server of an earlier version, whose database the superuser owns: `startEmbeddedDatabase` hands it over.
+ */
 async function findRunning(dataDir: string): Promise<string | null> {
   const { clusterDir } = await findCluster(dataDir);
   const postmaster = clusterDir === null ? null : await findPostmaster(clusterDir);

@@ -20,7 +20,7 @@ import { openTools, type Tools } from './operator-command.ts';
 
 type Dialogue = { say(line: string): void; confirm(): Promise<boolean> };
 
-/** Gives the exit status: 0, or 1 where the service does not start or nothing was changed. */
+/** Returns the exit status: 0, or 1 if the service would not start or nothing was changed. */
 type SecretCommand = (tools: Tools, config: Config, dialogue: Dialogue) => Promise<number>;
 
 const status: SecretCommand = async ({ db }, config, { say }) => {
@@ -78,7 +78,7 @@ function nothingChanged(say: Dialogue['say']): number {
   return 1;
 }
 
-/** How far a change of the secret is; nothing where none is under way. */
+/** The progress of a change of the secret; empty if none is in progress. */
 async function describeChange(db: Tools['db'], { checks }: Examined): Promise<string[]> {
   if (checks.length < 2) return [];
   const { devices } = await countDependents(db);
@@ -109,7 +109,7 @@ function describeAllowed(examined: Examined, { secretPlace }: Config): string {
   );
 }
 
-/** Those in Redis are counted too: this command ends them. */
+/** Includes sessions in Redis, because this command ends them too. */
 async function countAll({ db, store }: Tools, { redisUrl }: Config): Promise<Dependents> {
   const dependents = await countDependents(db);
   if (redisUrl === null) return dependents;
@@ -119,7 +119,7 @@ async function countAll({ db, store }: Tools, { redisUrl }: Config): Promise<Dep
   return { ...dependents, sessions };
 }
 
-/** Running processes close the streams of these sessions. */
+/** Ends the sessions in Redis. Running processes then close their streams. */
 async function endRedisSessions({ db, store, bus }: Tools, { redisUrl }: Config): Promise<void> {
   if (redisUrl === null) return;
   for (const accountId of await listAccountIds(db)) {

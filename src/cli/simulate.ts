@@ -25,7 +25,7 @@ async function readCredentials({ account: email }: Options) {
   return { email, password: await readPassword(email, process.stdin, process.stderr) };
 }
 
-/** Aborts at the first Ctrl-C, which ends the run and still compares; a later one ends the process. */
+/** Aborts at the first Ctrl-C, which ends the run but still compares. A later one ends the process. */
 function interrupted(): AbortSignal {
   const controller = new AbortController();
   let firstMs: number | undefined;

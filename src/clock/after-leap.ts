@@ -1,21 +1,21 @@
 /*
- * Brings back what a clock that was ahead has written. A row that is due by such a time would wait, hold its recipient,
- * or count against its account, for as long as the clock leaped. Nothing here depends on how far that was: a time that
- * lies ahead of a clock which is believed can only have been written by one that was not.
+ * Corrects the times that a clock wrote while it was ahead. Until then, a row that is due at such a time would wait,
+ * block its recipient, or count against its account for as long as the clock leaped. The corrections do not depend on
+ * how far that was: a time ahead of a clock that is believed can only come from a clock that was wrong.
  *
- * Every column with a time stands in this file: in `steps`, or in `leftAlone` with the reason. A test compares both with
- * the database, so that a new column has to be decided on.
+ * Every column with a time is listed in this file, in `steps` or, with the reason, in `leftAlone`. A test compares both
+ * with the database, so every new column needs a decision.
  */
 import type { Sql } from '../db/sql.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** The longest that the timer of an alarm waits by itself, and that an alarm of a reported event stays open; ms. */
+/** The longest time that an alarm's timer waits by itself, and that an alarm of a reported event stays open; ms. */
 type LongestWaits = { ringMaxAgeMs: number; reportedForMs: number };
 
 type Step = {
-  /** `table.column` of each time that it looks at or changes. */
+  /** Each time that it reads or changes, as `table.column`. */
   columns: string[];
-  /** $1: the time that is believed. $2: rows in one statement. $3, $4: `LongestWaits`. Changes no row twice. */
+  /** $1: the believed time. $2: rows per statement. $3, $4: `LongestWaits`. It must not change a row twice. */
   sql: string;
 };
 
@@ -23,10 +23,10 @@ type Step = {
 const rowsAtOnce = 2_000;
 
 const now = 'ms_to_timestamp($1::bigint)';
-/** Clocks of processes differ by less. */
+/** The clocks of processes differ by less. */
 const soon = `ms_to_timestamp($1::bigint + 2000)`;
 const isAhead = (column: string) => `${column} > ${soon}`;
-/** All values have a type, also in a statement that does not use them. */
+/** Gives every parameter a type, in statements that do not use it too. */
 const usesAll = '($1::bigint, $2::bigint, $3::bigint, $4::bigint) is not null';
 
 function changing(
@@ -52,11 +52,11 @@ function deleting(table: string, columns: string[], where: string): Step {
   };
 }
 
-/** Unlike `least` it leaves null as it is. */
+/** Unlike `least`, it keeps null. */
 const atMost = (column: string, most: string) =>
   `${column} = case when ${column} > ${most} then ${most} else ${column} end`;
 
-/** They become that of now. */
+/** Replaces times that are ahead by the current one. */
 function cut(table: string, ...columns: string[]): Step {
   return changing(table, {
     columns,
@@ -65,7 +65,7 @@ function cut(table: string, ...columns: string[]): Step {
   });
 }
 
-/** What waits from a time on, moves back with it: it waits as long as it would have waited. */
+/** Moves the end of a wait back together with its start, so that its length stays the same. */
 function shifted(table: string, since: string, ...until: string[]): Step {
   const back = (column: string) => `${column} = ${column} - (${since} - ${now})`;
   return changing(table, {
@@ -91,15 +91,16 @@ const recipients = (table: 'contact' | 'recipient_turn', alsoCut: string[]) => {
 };
 
 const laterBy = (ms: string) => `ms_to_timestamp($1::bigint + ${ms})`;
-/** An alarm that is told is told again; one that is not is looked at. */
+/** The longest wait of an alarm's timer: until it repeats, if people were notified, or else until it looks again. */
 const looksAgain =
   '(case when announced_at is null then $3::bigint else coalesce(repeat_ms, $3::bigint) end)';
 const keeps = `coalesce((actions->>'keepMs')::bigint, 0)`;
 
-/** In this order: a device that was heard ahead is looked at before it is forgotten that it was. */
+/** The order matters: a device that was heard ahead of time gets a tick before `last_seen_at` is corrected. */
 export const steps: readonly Step[] = [
   {
-    // Its evidence may be from then, with or without something that waits: a tick looks (`bringBack` in src/ingest/rules/apply.ts).
+    // The device's evidence may be from that time, whether or not something is due: a tick corrects it (`bringBack` in
+    // src/ingest/rules/apply.ts).
     columns: ['presence.last_seen_at', 'device_due.due_at', 'rejection.rejected_at'],
     sql: `
       with heard as (
@@ -124,7 +125,7 @@ export const steps: readonly Step[] = [
       select device_id from heard`,
   },
   changing('device_due', {
-    // A tick that comes too early finds nothing, and moves the row on.
+    // A tick that comes too early finds nothing, and postpones the row.
     columns: ['due_at', 'retry_at'],
     where: `${isAhead('due_at')} or retry_at > ms_to_timestamp($1::bigint + 3600000)`,
     set: `due_at = least(due_at, ${now}), retry_at = null`,
@@ -151,20 +152,20 @@ export const steps: readonly Step[] = [
   }),
   shifted('alarm_snooze', 'snoozed_at', 'until_at'),
   shifted('device_mute', 'muted_at', 'until_at'),
-  // What counts towards a limit within the hour, and what waits.
+  // Rows that count towards a limit within the hour, or that wait.
   cut('account_mail', 'created_at', 'due_at', 'busy_until', 'done_at'),
   changing('email_change', {
     columns: ['expires_at'],
     where: `expires_at > ms_to_timestamp($1::bigint + 2000 + 1800000)`,
     set: `expires_at = ms_to_timestamp($1::bigint + 1800000)`,
   }),
-  // As long as a ticket opens.
+  // The time for which a ticket is valid.
   deleting(
     'stream_ticket',
     ['expires_at'],
     `expires_at > ms_to_timestamp($1::bigint + 2000 + 60000)`,
   ),
-  // Tokens of then open nothing (src/sessions).
+  // Tokens from that time are not valid (src/sessions).
   deleting('session', ['created_at'], isAhead('created_at')),
   changing('session', {
     columns: ['used_at', 'expires_at', 'rotated_at'],
@@ -178,7 +179,7 @@ export const steps: readonly Step[] = [
   cut('bridge_status', 'since', 'last_in', 'last_out', 'refreshed'),
   cut('refused_login', 'first_at', 'last_at'),
   cut('removed_uuid', 'removed_at'),
-  // Counts of days that have not come yet.
+  // Counts of days in the future.
   deleting('message_count', ['day'], `day > (${now} at time zone 'UTC')::date`),
   changing('account_usage', {
     columns: ['registrations_day'],
@@ -195,7 +196,7 @@ export const steps: readonly Step[] = [
 const fact = 'A record of when something was: nothing waits for it.';
 const history = 'The history keeps the time that it was stored with.';
 
-/** Times that nothing is done about, and why. */
+/** Times that need no correction, and why. */
 export const leftAlone: Readonly<Record<string, string>> = {
   'account.created_at': fact,
   'account.disabled_at': 'Only whether it is there counts.',
@@ -242,7 +243,7 @@ export const leftAlone: Readonly<Record<string, string>> = {
   'secret_check.noted_at': fact,
 };
 
-/** Does all of it; gives how many rows of each table were changed. `nowTs`: the time that is believed, ms. */
+/** Runs all steps. Returns how many rows of each table were changed. `nowTs`: the believed time, ms. */
 export async function bringBack(
   db: Sql,
   nowTs: WallMs,

@@ -1,12 +1,12 @@
 import type { MonotonicMs } from '../lib/clock-readings.ts';
 
 /*
- * Whether the service's clock may be believed. Pure: the edge (service-clock.ts) reads the clock every ten
- * seconds, hands each reading to `judge`, and writes what it says to the row that all processes share.
+ * Decides whether the service's clock is believed. It is pure: service-clock.ts reads the clock every ten seconds,
+ * passes each reading to `judge`, and writes the result to the row that all processes share.
  *
- * A clock is believed while it goes on as the monotonic clock does. Once it does not, it is in doubt, and
- * nothing is deleted by it: history that a leap forward made look old would be gone for good. What needs no
- * belief goes on by the clock as it is: messages are stored, tokens expire, ticks run.
+ * A clock is believed while it advances like the monotonic clock. When it does not, it is in doubt, and nothing is
+ * deleted by it: history that looked old only because of a leap forward would be lost. Everything else uses the clock
+ * as it is: messages are stored, tokens expire, ticks run.
  */
 
 const minuteMs = 60_000;
@@ -14,61 +14,64 @@ const hourMs = 3_600_000;
 const dayMs = 86_400_000;
 
 const rules = {
-  /** As far as a clock may be from where it should be. */
+  /** How far a clock may be from where it should be. */
   toleranceMs: 2_000,
-  /** As far ahead as it may be where nothing counted the time: at a start, after a suspend, or after `steadyMs`. */
+  /** How far ahead it may be if nothing measured the time: at a start, after a suspend, or after `steadyMs`. */
   awayMs: 2 * dayMs,
-  /** A clock in doubt that has gone on with the monotonic clock for this long is believed again. */
+  /** A clock in doubt is believed again once it has advanced like the monotonic clock for this long. */
   steadyMs: hourMs,
-  /** How often the row is brought up to date. */
+  /** How often the row is updated. */
   writeEveryMs: minuteMs,
 };
 
 /** The row that all processes of a database share. */
 export type SharedBelief = {
-  /** The time that was last believed; in doubt: plus what has passed since by a monotonic clock, ms. */
+  /** The time that was last believed; in doubt, plus the time that a monotonic clock has measured since, ms. */
   reckonedTs: number;
   /** When the doubt began, by `reckonedTs`; null: the clock is believed. */
   doubtedTs: number | null;
 };
 
-/** A look at the clocks, and at the row. */
+/** A reading of the clocks and of the row. */
 export type Reading = {
-  /** What the clock says, ms. */
+  /** The clock's time, ms. */
   ts: number;
   monotonicMs: MonotonicMs;
-  /** How long the machine has been suspended since it started: the monotonic clock stands still meanwhile. */
+  /** How long the machine has been suspended since it started. The monotonic clock stands still meanwhile. */
   suspendedMs: number;
   /** Null: no process has written it yet. */
   shared: SharedBelief | null;
 };
 
-/** `start`, `leap`: found here. `shared`: another process found it, and wrote it down. */
+/** `start`, `leap`: this process found it. `shared`: another process found and recorded it. */
 type DoubtReason = 'start' | 'leap' | 'shared';
 
-/** `back`: the clock is where it should be. `steady`: it went on for an hour. `shared`: by another one, or by the operator. */
+/**
+ * `back`: the clock is right again. `steady`: it was steady for an hour. `shared`: another process or the operator
+ * decided.
+ */
 type BeliefReason = 'back' | 'steady' | 'shared';
 
 type Clocks = Pick<Reading, 'ts' | 'monotonicMs' | 'suspendedMs'>;
 
-/** What a process knows. */
+/** What a process knows about the clock. */
 export type Belief =
   | { isDoubted: false; at: Clocks }
   | {
       isDoubted: true;
       doubtedTs: number;
-      /** Where the clock should be: `ts` at the other two clocks. */
+      /** Where the clock should be: `ts` at this reading of the other two clocks. */
       reckoned: Clocks;
-      /** The last reading, and since when the clock has gone on with the monotonic one. */
+      /** The last reading, and since when the clock has advanced like the monotonic one. */
       last: Clocks;
       steadySinceMs: number;
-      /** The row says so too: from then on it may also end the doubt. */
+      /** The row says so too. Only then can the row also end the doubt. */
       isShared: boolean;
     };
 
 export type Judgement = {
   belief: Belief;
-  /** To be written: a doubt that begins, one that ends, or how far time has come. */
+  /** What to write: a doubt begins, a doubt ends, or time has advanced. */
   write: { kind: 'doubt' | 'believe' | 'advance'; shared: SharedBelief } | null;
   /** What changed; null: nothing. */
   change:
@@ -83,13 +86,13 @@ export function judge(before: Belief | null, reading: Reading): Judgement {
   return before.isDoubted ? judgeDoubted(before, reading) : judgeBelieved(before.at, reading);
 }
 
-/** Where the clock should be, ms, for what only knows the monotonic clock. */
+/** Where the clock should be according to the monotonic clock, ms. */
 export function reckon(belief: Belief, monotonicMs: MonotonicMs): number {
   const from = belief.isDoubted ? belief.reckoned : belief.at;
   return from.ts + monotonicMs - from.monotonicMs;
 }
 
-/** How far ahead of `reckonedTs` this is, and whether it may be believed. `awayMs`: time that nothing counted. */
+/** Whether a clock that is ahead by this much may be believed. `awayMs`: time that nothing measured. */
 const isWithin = (aheadMs: number, awayMs: number): boolean =>
   aheadMs >= -rules.toleranceMs && aheadMs <= Math.max(rules.toleranceMs, awayMs);
 
@@ -108,7 +111,7 @@ function judgeBelieved(at: Clocks, reading: Reading): Judgement {
   if (reading.shared !== null && reading.shared.doubtedTs !== null)
     return doubt(reading, reckoned, 'shared');
   const wasSuspended = reading.suspendedMs - at.suspendedMs > rules.toleranceMs;
-  // A machine that wakes has counted how long it slept, but the clock may be another machine's.
+  // A machine that wakes up knows how long it slept, but the clock may be another machine's.
   const fromTs = wasSuspended ? at.ts + reading.monotonicMs - at.monotonicMs : reckoned.ts;
   return isWithin(reading.ts - fromTs, wasSuspended ? rules.awayMs : 0)
     ? believe(reading, null)
@@ -121,7 +124,7 @@ function judgeDoubted(before: Belief & { isDoubted: true }, reading: Reading): J
   const aheadMs = ts - reckoned.ts;
   if (Math.abs(aheadMs) <= rules.toleranceMs) return believe(reading, 'back');
   const isEndedByOthers = before.isShared && shared !== null && shared.doubtedTs === null;
-  // As fresh as the row is at most. What others believe, but the clock no longer says, is doubted anew.
+  // The row is at most this old. If the clock disagrees with what others believe, it is doubted again.
   if (isEndedByOthers && isWithin(ts - shared.reckonedTs, 2 * rules.writeEveryMs))
     return believe(reading, 'shared');
   const expected = runOn(before.last, reading);
@@ -177,7 +180,7 @@ function doubt(reading: Reading, reckoned: Clocks, reason: DoubtReason): Judgeme
   };
 }
 
-/** Where a clock should be that went on from there as the others did, a suspend included. */
+/** Where a clock should be if it advanced like the other two, including a suspend. */
 function runOn(from: Clocks, { monotonicMs, suspendedMs }: Clocks): Clocks {
   const passedMs = monotonicMs - from.monotonicMs + Math.max(0, suspendedMs - from.suspendedMs);
   return { ts: from.ts + passedMs, monotonicMs, suspendedMs };

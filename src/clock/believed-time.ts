@@ -1,15 +1,15 @@
 /*
- * What the database knows of the time: read and written by the running service (service-clock.ts) and by the operator's
- * command (src/cli/clock.ts). belief.ts judges it, and is pure.
+ * The database's record of the time, read and written by the running service (service-clock.ts) and by the operator's
+ * command (src/cli/clock.ts). belief.ts, which is pure, judges it.
  */
 import type { Sql } from '../db/sql.ts';
 import type { Judgement, SharedBelief } from './belief.ts';
 
-/** What the database says: its clock, and the row that all processes share. */
+/** The database's clock, and the row that all processes share. */
 export type DatabaseTime = {
   ts: number;
   shared: SharedBelief | null;
-  /** It was in doubt, and what it wrote while it was ahead may still be there (after-leap.ts). */
+  /** The clock was in doubt, and times that it wrote while it was ahead may remain (after-leap.ts). */
   isUnsettled: boolean;
 };
 
@@ -18,7 +18,7 @@ const columns = `extract(epoch from service_now())::float8 * 1000 as ts,
             extract(epoch from b.doubted_at)::float8 * 1000 as "doubtedTs",
             b.is_unsettled as "isUnsettled"`;
 
-/** In one statement, so that a doubt that another process ended and the time that ended it are seen together. */
+/** Reads everything in one statement, so that the end of a doubt is seen together with the time that ended it. */
 export async function readDatabaseTime(db: Sql): Promise<DatabaseTime> {
   const { rows } = await db.query<{
     ts: number;
@@ -32,8 +32,8 @@ export async function readDatabaseTime(db: Sql): Promise<DatabaseTime> {
 }
 
 /**
- * Writes a judgement. A process that still believes never ends what another one doubts, and one that doubts
- * never sets back how far time has come.
+ * Writes a judgement. A process that still believes the clock never ends another process's doubt, and one that doubts
+ * it never moves the recorded time back.
  */
 export async function writeBelief(
   db: Sql,
@@ -53,12 +53,12 @@ export async function writeBelief(
   );
 }
 
-/** Nothing is left of what the clock wrote while it was ahead; unless it is in doubt again. */
+/** Records that all times written ahead have been corrected, unless the clock is in doubt again. */
 export async function noteSettled(db: Sql): Promise<void> {
   await db.query('update believed_time set is_unsettled = false where doubted_at is null');
 }
 
-/** The operator says that the clock is right. Gives the row before, and the time that is believed from now on. */
+/** The operator confirms the clock. Returns the row before, and the time that is believed from now on. */
 export async function believeClock(
   db: Sql,
 ): Promise<{ before: SharedBelief | null; believedTs: number }> {

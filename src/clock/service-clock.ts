@@ -8,71 +8,74 @@ import { noteSettled, readDatabaseTime, writeBelief, type DatabaseTime } from '.
 export type ServiceClockOptions = {
   db: Sql;
   monotonicClock: MonotonicClock;
-  /** How long the machine has been suspended since it started, ms; of this machine where absent. */
+  /** How long the machine has been suspended since it started, ms; absent: this machine's value. */
   suspendedMs?: () => number;
-  /** Between two questions, in ms. */
+  /** Time between two queries, ms. */
   askEveryMs?: number;
-  /** The database did not answer; the clock runs on by itself, and it is asked again. */
+  /** The database did not answer. The clock continues by itself, and the query is repeated. */
   onError: (error: unknown) => void;
-  /** The database's clock was set, or is another one's now: by so many ms. */
+  /** The database's clock was set, or another server's clock is used now: it changed by this much. */
   onMoved: (byMs: number) => void;
   /**
-   * Brings back what the clock wrote while it was ahead. Called once it is believed again, and once more after
-   * `spanKeptMs`: what was under way then is written by now. Absent: nothing is.
+   * Corrects times that the clock wrote while it was ahead. Called once the clock is believed again, and once more
+   * after `spanKeptMs`, when everything that was under way has been written. Absent: nothing is corrected.
    */
   bringBack?: (nowTs: WallMs) => Promise<void>;
-  /** The clock is in doubt from now on, or believed again. */
+  /** The clock is in doubt from now on, or is believed again. */
   onChange: (change: NonNullable<Judgement['change']>) => void;
 };
 
-/** Time as it may be deleted by, and how far it is from the clock where that is in doubt. */
+/** The time for deletions, and how far it is from the clock while that is in doubt. */
 export type BelievedTime = {
-  /** The service's time; null while its clock is in doubt. What deletes by time asks this, and waits on null. */
+  /**
+   * The service's time; null while its clock is in doubt. Whatever deletes by time uses this, and waits while it is
+   * null.
+   */
   believedTs: () => WallMs | null;
   /**
-   * Where the clock should be less where it is, ms: 0 while it is believed. What was sent under one of the two
-   * is judged by both, also for `spanKeptMs` after the doubt: it may have waited.
+   * Where the clock should be minus where it is, ms; 0 while it is believed. Times sent under either of the two are
+   * judged by both, for `spanKeptMs` after the doubt too, because messages may have waited.
    */
   doubtSpanMs: () => number;
 };
 
 export type ServiceClock = BelievedTime & {
-  /** The service's time of day, ms. It jumps where the database's clock does. */
+  /** The service's time of day, ms. It jumps when the database's clock does. */
   now: Clock;
   close(): Promise<void>;
 };
 
-/** A clock that is believed always: tests run the whole service by clocks of their own. */
+/** A clock that is always believed: tests run the whole service with clocks of their own. */
 export const believe = (clock: Clock): BelievedTime => ({
   believedTs: clock,
   doubtSpanMs: () => 0,
 });
 
-/** A difference that is no drift of clocks, and not what an answer takes. */
+/** A difference too large for clock drift or the time of an answer. */
 const movedMs = 1_000;
-/** The first answer waits for its connection, in a process that has much to do: one of a few is more exact. */
+/** The first answer includes opening the connection, in a busy process. The best of a few is more exact. */
 const exactMs = 50;
 const firstQuestions = 5;
 /** Longer than a message waits for its commit. */
 const spanKeptMs = 10 * 60_000;
 
-/** Between these is the database's time less the process's: how far they are apart is how long an answer took. */
+/** The database's time minus the process's lies between these. Their difference is how long the answer took. */
 type Answer = Pick<DatabaseTime, 'shared' | 'isUnsettled'> & { least: number; most: number };
 const tookMs = ({ least, most }: Answer) => most - least;
 
 /**
- * The database's clock, which all processes have in common, run on by the process's own between two questions; and
- * whether it may be believed. Rejects where the database does not answer at first.
+ * The database's clock, which all processes share, advanced by the process's own clock between two queries. Also tracks
+ * whether it is believed. Rejects if the database does not answer the first query.
  */
 export async function startServiceClock(options: ServiceClockOptions): Promise<ServiceClock> {
   const { db, monotonicClock, askEveryMs = 10_000, onError, onMoved, onChange } = options;
   const { suspendedMs = () => uptime() * 1_000 - monotonicClock() } = options;
   const stopping = new AbortController();
-  /** The database's time less the process's. */
+  /** The database's time minus the process's. */
   let offsetMs = Number.NaN;
   let belief: Belief | null = null;
   let span = { ms: 0, untilMs: -Infinity };
-  /** When what the clock wrote while it was ahead was brought back first; null: it is to be. */
+  /** When times written ahead were first corrected; null: not yet. */
   let broughtBackMs: number | null = null;
 
   async function ask(): Promise<Answer> {
@@ -88,11 +91,11 @@ export async function startServiceClock(options: ServiceClockOptions): Promise<S
       if (tookMs(next) < tookMs(best)) best = next;
     }
     offsetMs = (best.least + best.most) / 2;
-    // It is written again with the next answer.
+    // If this write fails, the next answer repeats it.
     await consider(best).catch(onError);
   }
 
-  /** Within what an answer leaves open the clock stays as it is. */
+  /** While the clock is within the uncertainty of an answer, it is not adjusted. */
   async function adjust(): Promise<void> {
     const answer = await ask();
     const before = offsetMs;
@@ -116,7 +119,7 @@ export async function startServiceClock(options: ServiceClockOptions): Promise<S
     }
   }
 
-  /** Judges before anything goes by the new time: there is no `await` between the two. */
+  /** Judges the clock before anything uses the new time: there is no `await` in between. */
   function consider({ shared }: Answer): Promise<void> {
     const monotonicMs = monotonicClock();
     const reading = { ts: monotonicMs + offsetMs, monotonicMs, suspendedMs: suspendedMs(), shared };

@@ -15,26 +15,26 @@ import {
 } from './secret.ts';
 import { Settings } from './settings.ts';
 
-/** Which part of the service this process is; `all` is both. */
+/** The part of the service that this process runs; `all` runs everything. */
 export type Role = { name: 'all' } | { name: 'api' } | { name: 'connector'; id: number };
 
-/** All that the service is told from outside: environment, config/ and the command line. */
+/** The configuration: environment, config/ and command line. */
 export type Config = Settings & {
   role: Role;
   httpListen: { host: string; port: number };
   /** null: turned off. */
   mqttListen: { host: string; port: number } | null;
   mqttsListen: { host: string; port: number; certFile: string; keyFile: string } | null;
-  /** Where a connector process takes MQTT over a WebSocket; null: nowhere. Others have it where HTTP is. */
+  /** Where a connector process accepts MQTT over WebSocket; null: nowhere. Other processes accept it on HTTP's port. */
   webSocketListen: { host: string; port: number } | null;
   metricsListen: { host: string; port: number } | null;
   healthListen: { host: string; port: number } | null;
-  /** How long a process that is asked to stop serves on after it has said that it is not ready. */
+  /** How long a process that is asked to stop keeps serving after it has reported that it is not ready. */
   drainDelayMs: number;
-  /** From being asked to stop to the exit, `drainDelayMs` included. */
+  /** The time from being asked to stop to the exit, including `drainDelayMs`. */
   stopTimeoutMs: number;
   publicHost: string;
-  /** Where links in mails lead, without a slash at its end; null: by publicHost and the port of HTTP. */
+  /** The base URL of links in mails, without a slash at its end; null: made from publicHost and the port of HTTP. */
   publicUrl: string | null;
   /** null: no mail is sent. */
   smtpUrl: string | null;
@@ -44,19 +44,19 @@ export type Config = Settings & {
   redisUrl: string | null;
   /** null: the data directory's own. */
   secret: string | null;
-  /** Where the secret is looked for, in words: a variable, or a file. */
+  /** Where the secret comes from, for messages: a variable, or a file. */
   secretPlace: string;
   previousSecret: string | null;
   dataDir: string;
   logLevel: Environment['LOG_LEVEL'];
   brokerHookSecret: string | null;
-  /** What bridges show there; null: the same. */
+  /** The secret that bridges show to that broker; null: the same. */
   bridgeSecret: string | null;
 };
 
 export const projectDir = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Reads all settings and throws one StartError that lists everything wrong with them. */
+/** Reads all settings. Throws one StartError that lists all problems. */
 export async function loadConfig(
   variables: Record<string, string | undefined>,
   role: Role = { name: 'all' },
@@ -104,7 +104,7 @@ export async function loadConfig(
   };
 }
 
-/** Goes on without the variables that are wrong, so that everything else is looked at too. */
+/** Drops invalid variables and continues, so that everything else is checked too. */
 function readEnvironment(
   variables: Record<string, string | undefined>,
   problems: string[],
@@ -134,8 +134,7 @@ async function readTls(env: Environment, problems: string[]): Promise<Config['mq
 }
 
 /**
- * Lays the user's settings over the defaults. What is wrong is added to `problems`, and null given
- * where nothing can be made of it.
+ * Merges the user's settings into the defaults. Adds errors to `problems`; returns null if the settings are unusable.
  */
 async function readSettings(
   configDir: string,
@@ -159,7 +158,7 @@ async function readSettings(
   return null;
 }
 
-/** Closed registration has quotas of its own beneath those that the user sets. */
+/** If registration is closed, its own quota defaults apply beneath the user's quotas. */
 function followRegistration(defaults: unknown, local: unknown): unknown {
   const laid = layOver(defaults, local);
   if (!isObject(laid) || !isObject(laid['accounts'])) return laid;
@@ -167,7 +166,7 @@ function followRegistration(defaults: unknown, local: unknown): unknown {
   return layOver(layOver(defaults, { quotas: laid['quotasWhereClosed'] }), local);
 }
 
-/** An older name of `quotas.messagesPerDay`. */
+/** Applies an older name of `quotas.messagesPerDay`. */
 function takeDailyQuota(settings: Settings): Settings {
   const { dailyQuota } = settings.notifications;
   if (dailyQuota === undefined) return settings;
@@ -182,7 +181,7 @@ async function findLocalFile(configDir: string): Promise<string | null> {
   return null;
 }
 
-/** Objects are merged member by member; anything else, lists too, replaces what was there. */
+/** Merges objects member by member. Anything else, including a list, replaces the base. */
 function layOver(base: unknown, over: unknown): unknown {
   if (!isObject(base) || !isObject(over)) return over === undefined ? base : over;
   const merged: Record<string, unknown> = { ...base };
@@ -194,15 +193,15 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** An object of settings, or what is wrong with the file, without its name. */
+/** An object of settings, or the problem with the file, without its name. */
 type Laid = { value: object } | { problem: string };
 
 const modules = ['.ts', '.mts', '.js', '.mjs'];
 
-/** Reads a file of settings that is laid over the defaults: JSON, or a module whose default export it is. */
+/** Reads a file of settings that are merged into the defaults: JSON, or a module with a default export. */
 async function readLaid(file: string): Promise<Laid> {
   try {
-    // Read in any case: what is no file is then the same problem for both kinds.
+    // Read for both kinds, so that a missing file gives the same error.
     const bytes = await readFile(file);
     if (file.endsWith('.json')) return readJson(decodeUtf8(bytes));
     if (!modules.includes(extname(file))) return { problem: 'expected a .json or a .ts file' };
@@ -250,19 +249,19 @@ function whyUnreadable({ code = '', message }: NodeJS.ErrnoException): string {
 
 type StopSettings = Pick<Environment, 'DRAIN_DELAY_MS' | 'STOP_TIMEOUT_MS'>;
 
-/** Docker kills a container 10 s after it was asked to stop; a second is for what goes between. */
+/** Docker kills a container 10 s after asking it to stop; this leaves a second for overhead. */
 const usualMs = 9_000;
-/** What finishing, storing and giving back have beside the delay where nothing else is said. */
+/** The default time for finishing, storing and releasing, in addition to the delay. */
 const usualDrainMs = 5_000;
-/** Less would cut what a stop has to do even where nothing hangs. */
+/** Less would cut off what a stop has to do even if nothing hangs. */
 const leastDrainMs = 2_000;
 
-/** From being asked to stop to the exit, in milliseconds. */
+/** The time from being asked to stop to the exit, in ms. */
 function stopTimeoutOf({ DRAIN_DELAY_MS, STOP_TIMEOUT_MS }: StopSettings): number {
   return STOP_TIMEOUT_MS ?? Math.max(usualMs, DRAIN_DELAY_MS + usualDrainMs);
 }
 
-/** What is wrong with the time that is left for stopping, in lines. */
+/** Lines about a stop timeout that is too short. */
 function checkStopTimeout(settings: StopSettings): string[] {
   const leastMs = settings.DRAIN_DELAY_MS + leastDrainMs;
   if (stopTimeoutOf(settings) >= leastMs) return [];
@@ -275,8 +274,8 @@ function checkStopTimeout(settings: StopSettings): string[] {
 type Name = 'TLS_CERT_FILE' | 'TLS_KEY_FILE';
 
 /**
- * What is wrong with the files of a certificate and its key, a line for each; read as they will be
- * used. A file that is not named is reported elsewhere.
+ * Problems with the files of a certificate and its key, one line each. The files are parsed as they will be used.
+ * Missing variables are reported elsewhere.
  */
 async function checkCertificate(
   certFile: string | undefined,
@@ -305,7 +304,7 @@ function whyNot({ code = '', syscall, message }: NodeJS.ErrnoException, name: Na
   return `is not ${what} in PEM format (${message})`;
 }
 
-/** What `--help` prints: how to call it, and every environment variable from the schema itself. */
+/** The text of `--help`: usage, and every environment variable from the schema. */
 export function helpText(): string {
   const variables = Object.entries(Environment.shape).map(([name, schema]) => {
     const parsed = schema.safeParse(undefined);

@@ -1,34 +1,34 @@
 import { hkdfSync } from 'node:crypto';
 
 /**
- * The keys of one use, newest first: the first signs, all verify. Whoever holds one of them can
- * make nothing with it that another use accepts.
+ * The keys for one use, newest first: the first signs, all verify. Nothing made with one of them is accepted for
+ * another use.
  */
 export type UseKeys = Buffer[];
 
 export type Keys = {
-  /** HS256 signatures of account tokens (JWT). */
+  /** For HS256 signatures of account tokens (JWT). */
   accountTokens: UseKeys;
-  /** What device tokens are derived from. */
+  /** For deriving device tokens. */
   deviceTokens: UseKeys;
-  /** Names the secrets of these keys, in the same order: what the database keeps of a device's token. */
+  /** Identifies the secrets of these keys, in the same order. The database records one for each device's token. */
   secretIds: string[];
-  /** What refresh tokens are made and recognised with. */
+  /** For making and recognising refresh tokens. */
   refreshTokens: UseKeys;
-  /** What links in mails are signed with. */
+  /** For signing links in mails. */
   mailLinks: UseKeys;
-  /** What the secrets of accounts' webhooks are derived from. */
+  /** For deriving the secrets of accounts' webhooks. */
   webhookSecrets: UseKeys;
-  /** What answers are encrypted with that are kept for a repeated request. */
+  /** For encrypting answers that are kept for repeated requests. */
   keptAnswers: UseKeys;
 };
 
-/** A secret shorter than this many bytes is refused. */
+/** The least length of a secret, in bytes. */
 export const minSecretBytes = 32;
 
 /**
- * Derives one key of 32 bytes for each use (HKDF with SHA-256, RFC 5869). What the previous secret
- * signed is still accepted, so that a secret can be changed without locking anybody out.
+ * Derives one key of 32 bytes for each use (HKDF with SHA-256, RFC 5869). What the previous secret signed is still
+ * accepted, so that a secret can be changed without locking anybody out.
  */
 export function deriveKeys(secret: string, previousSecret?: string): Keys {
   const secrets = previousSecret === undefined ? [secret] : [secret, previousSecret];
@@ -45,14 +45,14 @@ export function deriveKeys(secret: string, previousSecret?: string): Keys {
 }
 
 /**
- * What the database keeps of a secret to know it again, hexadecimal: a use of its own, so that no key
- * can be made of it.
+ * The check value by which the database recognises a secret, hexadecimal. It is derived for this use alone, so no key
+ * can be computed from it.
  */
 export function deriveSecretCheck(secret: string): string {
   return deriveKey(secret, 'secret check').toString('hex');
 }
 
-/** Names a secret by its check value: long enough to tell the two or three of one database apart. */
+/** Identifies a secret by its check value: long enough to distinguish the two or three of one database. */
 export const secretIdOf = (check: string): string => check.slice(0, 8);
 
 function deriveKey(secret: string, use: string): Buffer {

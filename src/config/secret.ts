@@ -10,8 +10,8 @@ import { minSecretBytes } from './keys.ts';
 const howToMake = 'generate one with `openssl rand -base64 48` and keep it';
 
 /**
- * The secret that the environment gives, or null where the data directory's own is to be used. What
- * is wrong is added to `problems`; a secret itself is never repeated.
+ * The secret from the environment, or null if the data directory's own is used. Adds errors to `problems`, without ever
+ * repeating a secret.
  */
 export async function readSecret(env: Environment, problems: string[]): Promise<string | null> {
   if (env.SECRET !== undefined && env.SECRET_FILE !== undefined)
@@ -27,7 +27,7 @@ export async function readSecret(env: Environment, problems: string[]): Promise<
   return null;
 }
 
-/** The secret before that one, null where none is given. What is wrong is added to `problems`. */
+/** The previous secret; null if none is configured. Adds errors to `problems`. */
 export async function readPreviousSecret(
   env: Environment,
   problems: string[],
@@ -40,13 +40,13 @@ export async function readPreviousSecret(
   return secret ?? null;
 }
 
-/** Where the secret is looked for, for messages to people. */
+/** Where the secret comes from, for messages to people. */
 export function placeOfSecret({ SECRET, SECRET_FILE }: Environment, dataDir: string): string {
   if (SECRET !== undefined) return 'SECRET';
   return SECRET_FILE === undefined ? secretFileIn(dataDir) : `SECRET_FILE ${SECRET_FILE}`;
 }
 
-/** The data directory's own secret, or null where it has none. Throws a StartError. */
+/** The data directory's own secret; null if it has none. Throws a StartError. */
 export async function findOwnSecret(dataDir: string): Promise<string | null> {
   const file = secretFileIn(dataDir);
   try {
@@ -59,14 +59,14 @@ export async function findOwnSecret(dataDir: string): Promise<string | null> {
   }
 }
 
-/** The data directory's own secret, made where there is none; nobody but its owner can read it. */
+/** The data directory's own secret, created if there is none. Only its owner can read it. */
 export async function readOrMakeSecret(dataDir: string): Promise<string> {
   const file = secretFileIn(dataDir);
   const make = () => randomBytes(48).toString('base64');
   return checkOwn(file, await readOrMakePrivateFile(file, make));
 }
 
-/** Where the data directory's own secret is. */
+/** The file of the data directory's own secret. */
 export function secretFileIn(dataDir: string): string {
   return join(dataDir, 'secret');
 }
@@ -106,7 +106,7 @@ const port = z
   .transform(Number)
   .refine((value) => value <= 65_535, 'expected a port, 0 to 65535');
 
-/** A drain that takes longer than ten minutes is a mistake in the unit. */
+/** A drain longer than ten minutes is probably in the wrong unit. */
 const delayMs = z
   .string()
   .regex(/^\d{1,6}$/, 'expected milliseconds, 0 to 600000')
@@ -122,7 +122,7 @@ function url(protocols: string[], example: string) {
   }, `expected a URL such as ${example}`);
 }
 
-/** Every environment variable the service reads. One that is empty counts as absent. */
+/** Every environment variable that the service reads. An empty one counts as absent. */
 export const Environment = z.object({
   HTTP_HOST: z.string().default('0.0.0.0').describe('Address on which HTTP listens.'),
   HTTP_PORT: port.default(8080).describe('Port of HTTP; 0 chooses any free port, here and below.'),
@@ -217,7 +217,7 @@ export const Environment = z.object({
 });
 export type Environment = z.infer<typeof Environment>;
 
-/** Variables whose value must not be repeated in a message. */
+/** Variables whose values must not be repeated in messages. */
 export const secretVariables = [
   'SECRET',
   'SECRET_PREVIOUS',

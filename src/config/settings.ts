@@ -6,7 +6,7 @@ const count = z.int().min(1);
 const ms = z.int().min(1);
 const networks = z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]));
 
-/** What a connector is called and where devices find it; null: as this process is reached. */
+/** A connector's name, and where devices find it; null: the address at which this process is reached. */
 const Named = {
   id: z.int().min(1),
   name: z.string().min(1),
@@ -27,7 +27,7 @@ export const ConnectorSettings = z.discriminatedUnion('kind', [
       username: z.string().optional(),
       passwordFile: z.string().optional(),
       caFile: z.string().optional(),
-      /** Bridges with the same one share the messages; null: one is connected, others stand by. */
+      /** Bridges with the same name share the messages; null: one connects, the others stand by. */
       shareName: z
         .string()
         .regex(/^[^/+#]+$/, 'expected a name without "/", "+" and "#"')
@@ -40,7 +40,7 @@ export type ConnectorSettings = z.infer<typeof ConnectorSettings>;
 
 const Attempts = z.strictObject({ attempts: count, windowSeconds: count });
 
-/** Everything of config/: the defaults stand, with what each is for, in config/default.ts. */
+/** All settings of config/. config/default.ts has the defaults and explains each setting. */
 export const Settings = z.strictObject({
   connectors: z
     .array(ConnectorSettings)
@@ -113,5 +113,5 @@ export const Settings = z.strictObject({
 });
 export type Settings = z.infer<typeof Settings>;
 
-/** The same, where a default may be left out. */
+/** The same, but members with a default may be missing. */
 export type SettingsInput = z.input<typeof Settings>;

@@ -6,35 +6,35 @@ type ConnectorUptimeOptions = {
   db: Sql;
   /** The service's time, ms. */
   clock: Clock;
-  /** The connector that stands for this one among those that share their devices; null: it is not configured. */
+  /** The connector that represents this one among those that share its devices; null if it is not configured. */
   leaderOf(connectorId: number): number | null;
-  /** It could not be written or read; said once until it can. */
+  /** Writing or reading failed. Called once until it succeeds again. */
   onError: (error: unknown) => void;
-  /** Between two times, in ms; well below what is a gap. */
+  /** The interval in ms; well below what counts as a gap. */
   everyMs?: number;
 };
 
 export type ConnectorUptime = {
   /**
-   * A connector runs in this process. `isListening`: whether it takes what devices send, and that is committed;
-   * asked each time before it is written.
+   * Adds a connector that runs in this process. `isListening`: whether it receives what devices send and this is
+   * committed; asked each time before it is written.
    */
   add(connectorId: number, isListening: () => boolean): Promise<void>;
-  /** Whether one of this process listens that has this connector's devices. */
+  /** Whether a connector of this process that has this connector's devices is listening. */
   isHere(connectorId: number): boolean;
-  /** When the connector did not listen; undefined where that is not asked of it: it is not configured any more. */
+  /** When the connector was not listening; undefined if that does not matter, because it is no longer configured. */
   of(connectorId: number): Listening | undefined;
-  /** Whether it is known by now if the connector listened then. */
+  /** Whether it is already certain if the connector was listening then. */
   isKnownAt(connectorId: number, ts: number): boolean;
   close(): Promise<void>;
 };
 
-/** Where it could not be written: outages with a moment between them must not look like one long gap. */
+/** After a failed write. Outages with a moment between them must not look like one long gap. */
 const againMs = 1_000;
 
 /**
- * Writes that the connectors of this process listen, and remembers when those of all processes did. A device
- * is not silent while nobody listens.
+ * Records that the connectors of this process are listening, and remembers when those of all processes were. A device
+ * does not count as silent while nobody listens.
  */
 export async function startConnectorUptime(
   options: ConnectorUptimeOptions,
@@ -63,7 +63,7 @@ export async function startConnectorUptime(
     if (!isWhole && !isClosed) again = setTimeout(() => void turn(), againMs).unref();
   }
 
-  /** One at a time. */
+  /** One run at a time. */
   function turn(): Promise<void> {
     working = working.then(work);
     return working;
@@ -107,31 +107,31 @@ type Gap = { fromTs: number; toTs: number };
 type Heard = {
   heardTs: number;
   gaps: Gap[];
-  /** As it is while it listens, and while it does not. */
+  /** Its gaps: while it is listening, and while it is not. */
   whole: Listening;
   open: Listening;
 };
 
 const never: Listening = { gaps: [{ fromTs: 0, toTs: null }] };
 
-/** What the database says of connectors, kept for rules that cannot wait. */
+/** What the database says about connectors, in memory for rules that cannot wait. */
 type HeardConnectors = {
-  /** From this time on gaps are to be read: those that ended before are known. */
+  /** Gaps that ended before this time are known; later ones must be read. */
   readonly sinceTs: number;
   note(rows: HeardRow[]): void;
   /** A connector that never reported has one gap, without a beginning. */
   of(connectorId: number, nowTs: WallMs): Listening;
-  /** Whether it is known by now if the connector listened then: it reported later, or has been silent for too long. */
+  /** Whether it is certain if the connector was listening then: it reported later, or has been silent for too long. */
   isKnownAt(connectorId: number, ts: number, nowTs: WallMs): boolean;
 };
 
-/** `keptMs`: gaps that ended earlier are forgotten. `silentMs`: a connector that is silent for longer does not listen. */
+/** `keptMs`: how long gaps are remembered after their end. `silentMs`: the longest silence of a listening connector. */
 function createHeardConnectors(keptMs: number, silentMs: number): HeardConnectors {
   const connectors = new Map<number, Heard>();
   let sinceTs = 0;
 
   function note(rows: HeardRow[]): void {
-    // The clock was set back: gaps that ended by the earlier time were cut, and new ones end before `sinceTs`.
+    // The clock was set back: the database cut gaps that lay ahead of it, and new gaps end before `sinceTs`.
     if (rows.length > 0 && rows.every(({ heard_at }) => heard_at < sinceTs)) {
       sinceTs = 0;
       connectors.clear();
@@ -142,7 +142,7 @@ function createHeardConnectors(keptMs: number, silentMs: number): HeardConnector
         fromTs === null || toTs === null ? [] : [{ fromTs, toTs }],
       );
       const gaps = merge(connectors.get(id)?.gaps ?? [], read, heardTs - keptMs);
-      // Two processes may write at once, and a clock may be set back: a little is read again.
+      // Reads a little again, because two processes may write at once and a clock may be set back.
       for (const { toTs } of read) sinceTs = Math.max(sinceTs, toTs - 60_000);
       const open = { gaps: [...gaps, { fromTs: heardTs, toTs: null }] };
       connectors.set(id, { heardTs, gaps, whole: { gaps }, open });
@@ -173,12 +173,12 @@ function merge(known: Gap[], read: Gap[], leastTs: number): Gap[] {
     .toSorted((a, b) => a.fromTs - b.fromTs);
 }
 
-/** A connector that says nothing for longer did not listen. */
+/** A connector that reports nothing for longer was not listening. */
 const gapSeconds = unnoticedGapMs / 1_000;
 /** How long gaps are kept: as long as the longest time that purposes can ask for. */
 const keptDays = 31;
 
-/** `from_at` and `to_at`: one of its gaps; null where it has none. */
+/** `from_at` and `to_at`: one of its gaps; null if it has none. */
 type HeardRow = {
   connector_id: number;
   heard_at: number;
@@ -187,8 +187,8 @@ type HeardRow = {
 };
 
 /**
- * Writes that these connectors listen now, by the service's time. Where the last time is too long ago, also
- * because the clock was set forward, what lies between is a gap.
+ * Records that these connectors are listening now, by the service's time. If the last report is too old, also because
+ * the clock was set forward, the time since then becomes a gap.
  */
 export async function noteListening(db: Sql, connectorIds: number[]): Promise<void> {
   await db.query(
@@ -224,15 +224,15 @@ export async function noteListening(db: Sql, connectorIds: number[]): Promise<vo
 }
 
 /**
- * When each connector last listened, with each of its gaps that ended after `sinceTs` (ms), in their order.
- * `connectorId`: only of this one.
+ * When each connector last listened, with each of its gaps that ended after `sinceTs` (ms), in order. `connectorId`:
+ * only this one.
  */
 async function listHeard(
   db: Sql,
   sinceTs: number,
   connectorId: number | null = null,
 ): Promise<HeardRow[]> {
-  // One statement: the end of a gap and the time that ended it are seen together.
+  // One statement, so that a gap's end and the report that ended it are seen together.
   const { rows } = await db.query<HeardRow>(
     `select l.connector_id, l.heard_at, g.from_at, g.to_at
        from listening l
@@ -253,8 +253,8 @@ export async function forgetGaps(db: Sql, nowTs: WallMs): Promise<void> {
 }
 
 /**
- * When the connector of a device listened from `sinceTs` on (ms), for a process without connectors; undefined where
- * its connector is not configured, which counts as listening. `leaderOf`: as of `startConnectorUptime`.
+ * When the connector of a device was listening from `sinceTs` on (ms), for a process without connectors; undefined if
+ * its connector is not configured, which counts as listening. `leaderOf`: as for `startConnectorUptime`.
  */
 export async function findConnectorUptime(
   db: Sql,

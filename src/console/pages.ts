@@ -30,7 +30,7 @@ const policy = [
 
 const html = 'text/html; charset=utf-8';
 
-/** The console's page, whatever it shows, and what it loads. `/` leads there. */
+/** The console's page, for every path, and the files that it loads. `/` redirects there. */
 export function pageRoutes(findBuilt: () => Built): Route[] {
   const common = {
     method: 'get',
@@ -56,7 +56,7 @@ export function pageRoutes(findBuilt: () => Built): Route[] {
         return stream(html, Readable.from([]), 302);
       },
     }),
-    // The page reads its own path: each is the same document.
+    // All paths return the same document; its script reads the path.
     page('/console/'),
     page('/console/{page}'),
     page('/console/{page}/{id}'),
@@ -78,7 +78,7 @@ function answerPage(built: Built, request: RequestInfo): Streamed {
 function answerAsset(built: Built, file: string, request: RequestInfo): Streamed {
   if (built.state !== 'ready' || file === pageName || !built.files.has(file))
     throw new DomainError('not-found', 'There is no such file.');
-  // Its name has a hash of its content.
+  // Its name contains a hash of its content.
   request.setHeader('Cache-Control', 'public, max-age=31536000, immutable');
   return answerFile(built, file, request);
 }
@@ -124,21 +124,21 @@ const notReady = {
 } satisfies Record<'en' | 'de', Record<'building' | 'failed', PageText>>;
 
 function answerNotReady(state: 'building' | 'failed', request: RequestInfo): Streamed {
-  // Browsers ask again by themselves.
+  // Browsers reload the page by themselves.
   if (state === 'building') request.setHeader('Refresh', '1');
   return htmlPage(request, notReady[readerLanguage(request)][state], 503);
 }
 
-/** The page: being built, there in `dir`, or not to be had, with the log saying why. */
+/** The page: being built, built in `dir`, or failed; then the log says why. */
 export type Built =
   | { state: 'building' | 'failed' }
   | { state: 'ready'; dir: string; files: ReadonlyMap<string, string> };
 
 type ConsoleBuild = {
   find(): Built;
-  /** From now on the log says that it failed: what the service itself could not start for has been said by then. */
+  /** From now on a failure is logged. Before that, errors that keep the service itself from starting come first. */
   tell(): void;
-  /** Ends the build where it still runs, and removes what no later start uses. */
+  /** Stops a build that still runs, and removes what no later start will use. */
   close(): Promise<void>;
 };
 
@@ -146,8 +146,8 @@ const program = fileURLToPath(new URL('build/main.ts', import.meta.url));
 const timeoutMs = 120_000;
 
 /**
- * Has the page built by a process of its own; nobody waits for it. `cacheDir`: where later starts find it;
- * null: a folder that is never used again, for in a shared one a local user could plant script.
+ * Builds the page in a process of its own; nobody waits for it. `cacheDir`: where later starts find the result; null: a
+ * temporary folder that is not reused, because in a shared one a local user could plant a script.
  */
 export function startConsoleBuild({
   cacheDir,

@@ -15,7 +15,7 @@ const SessionAccount = z.object({
 });
 type SessionAccount = z.infer<typeof SessionAccount>;
 
-/** What the console asks first. */
+/** The answer to the console's first request. */
 export const SessionView = z.object({
   account: SessionAccount.optional().meta({ description: 'Absent without a session.' }),
   firstRun: z.boolean().meta({ description: 'Whether no account exists yet.' }),
@@ -48,7 +48,7 @@ type SessionRoutesDeps = {
 const tag = 'Console';
 const path = '/console/session';
 
-/** A session by cookie, for the console alone: its token is in no body, and no script can read it. */
+/** A session by cookie, for the console only: its token is in no body, and no script can read it. */
 export function consoleSessionRoutes(deps: SessionRoutesDeps): Route[] {
   return [describe(deps), begin(deps), end(deps)];
 }
@@ -136,27 +136,27 @@ function isOver(error: unknown): boolean {
   return error instanceof DomainError && ['unauthenticated', 'not-found'].includes(error.code);
 }
 
-/** What is asked of a request to know whether its cookie counts. `header`: empty where there is none. */
+/** What decides whether a request's cookie counts. `header`: empty if it is absent. */
 type CookieRequest = { method: string; header(name: string): string };
 
 export type SessionCookie = {
-  /** The session's token; null where no cookie came. Throws `forbidden` where it must not count. */
+  /** The session's token; null if there is no cookie. Throws `forbidden` if the cookie must not count. */
   read(request: CookieRequest): string | null;
   /** Throws `forbidden` for a page of another origin. */
   refuseForeign(request: Pick<CookieRequest, 'header'>): void;
-  /** The `Set-Cookie`s that keep a token; the session itself ends long before the cookie. */
+  /** The `Set-Cookie` headers that store a token; the session ends long before the cookie. */
   keep(token: string, isHttps: boolean): string[];
   clear(isHttps: boolean): string[];
 };
 
 type SessionCookieOptions = {
-  /** What account tokens are signed with, newest first. */
+  /** The keys that sign account tokens, newest first. */
   keys: readonly Buffer[];
-  /** `PUBLIC_URL`; null without. */
+  /** `PUBLIC_URL`; null if it is not set. */
   publicUrl: string | null;
 };
 
-/** A form cannot send it, and a page of another origin has to ask first. */
+/** A form cannot send it, and for a page of another origin it requires a CORS preflight. */
 const consoleHeader = 'X-Sensorium-Console';
 
 const yearSeconds = 31_536_000;
@@ -206,8 +206,8 @@ export function createSessionCookie({ keys, publicUrl }: SessionCookieOptions): 
 }
 
 /**
- * Whether an origin is what `Host` names: with or without the default port of its scheme (RFC 9110 section 4.2.3), the dot
- * at the end of a full name, and however an IPv6 address is written.
+ * Whether an origin is the one that `Host` names. Ignored are the scheme's default port (RFC 9110 section 4.2.3), the
+ * dot at the end of a fully qualified name, and how an IPv6 address is written.
  */
 function isOfHost(origin: string, host: string): boolean {
   const page = URL.parse(origin);
@@ -218,13 +218,13 @@ function isOfHost(origin: string, host: string): boolean {
 }
 
 /**
- * Over HTTPS no other host and no page without TLS can set a cookie of such a name (RFC 6265bis section 4.1.3.2).
- * Browsers take it over HTTPS alone. One without it was set over HTTP, or by an earlier version: it counts until
- * it ends, behind the other.
+ * Over HTTPS no other host, and no page without TLS, can set a cookie with this prefix (RFC 6265bis section 4.1.3.2).
+ * Browsers accept it over HTTPS only. A cookie without it was set over HTTP, or by an earlier version: it counts until
+ * it ends, after the other.
  */
 const hostPrefix = '__Host-';
 
-/** One an installation: cookies ignore ports, and two of them may share a host. */
+/** Each installation has its own name: cookies ignore ports, and two installations may share a host. */
 function nameOf(key: Buffer): string {
   const hash = createHmac('sha256', key).update('cookie of the console').digest('hex');
   return `sensorium-${hash.slice(0, 12)}`;

@@ -171,7 +171,7 @@ export type FiredSignal = {
   isRecorded: boolean;
   /** The senses that the event's causes read. */
   sIds: string[];
-  /** The device's place before. */
+  /** Where the device was before. */
   from: Place;
   /**
    * Where the same measurement or tick moved the device, by this event or a later one; its current state if it entered

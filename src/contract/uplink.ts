@@ -133,7 +133,7 @@ export type Delivery = {
 export type AccountThrottle = {
   /** For how many ms to wait; 0: not at all. Called for every message, so it must not query. */
   waitMs(accountId: number): number;
-  /** A message of the device waits for that. Called for each one. */
+  /** A message of the device waits because of that. Called for each message. */
   waits(device: DeviceIdentity, topic: string): void;
   /** Whether the account waits for storage to become free, which may take days. Absent: it never does. */
   isFull?(accountId: number): boolean;
@@ -160,7 +160,7 @@ export type DueTopic = 'profile' | 'configuration' | 'display';
 /**
  * Something from a device that is recorded but not accepted as what it claims to be. `reason` is a stable word for
  * programs, `message` a sentence for people, `path` a JSON Pointer into the payload. `more`: the entry counts this many
- * further ones of the same message, or of the device's same minute. `details`: the values in `message`, for
+ * further ones, of the same message or of the same device and minute. `details`: the values in `message`, for
  * translations.
  */
 export type Rejection = {

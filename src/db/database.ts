@@ -237,7 +237,7 @@ type TransactionOptions = {
    * that one did; otherwise it fails as `unavailable`.
    */
   behind?: Committing | undefined;
-  /** Called once only the commit is left, and it is under way. */
+  /** Called once the commit has been sent, before it returns. */
   onCommitting?: (committing: Committing) => void;
 };
 

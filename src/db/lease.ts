@@ -46,7 +46,7 @@ export type DatabaseLease = {
 const usualPace: LeasePace = { askMs: 500, answerMs: 4_000, forgetMs: 10_000 };
 
 /**
- * Competes for a lease until it is released. The lease is an advisory lock of a PostgreSQL session of its own, and ends
+ * Competes for a lease until it is released. The lease is an advisory lock in a separate PostgreSQL session, and ends
  * with that session. Resolves after the first attempt. It polls, because a statement that waits in the server would
  * keep vacuum from removing rows.
  */
@@ -182,7 +182,7 @@ export type OtherProcesses = {
   close(): void;
 };
 
-/** Names the connections of the service's processes; each process adds a part of its own. */
+/** The prefix of the connections' names of all processes of the service. */
 const prefix = 'sensorium-';
 /** The application name of a process's connections. `unique`: a part that no other process has. */
 export const processName = (unique: string): string => `${prefix}${unique}`;

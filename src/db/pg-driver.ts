@@ -17,7 +17,7 @@ function submit(client: PoolClient, query: Query): Promise<void> {
 }
 
 /**
- * Sends everything from one turn of the event loop in one piece. Each write of its own is a system call here and wakes
+ * Sends everything from one turn of the event loop in one piece. Each separate write is a system call here and wakes
  * the server there, which for a batch of messages costs as much as its rows.
  */
 class Begin extends pg.Query {

@@ -165,7 +165,7 @@ export class Evaluator {
 }
 
 const noTicks: Evaluated[] = [];
-/** The cost of a waiting event's cause, which is looked at, and begun anew after a move. */
+/** The cost of a waiting event's cause, which is checked, and restarted after a move. */
 const costOfWaiting = 6;
 const alwaysListening: Listening = { gaps: [] };
 

@@ -307,22 +307,21 @@ function decodeWords(text: string, windowLength: number): number[] {
 }
 
 /**
- * A runtime as it is stored: JSON, and short, because all of it is written whenever some of it changed.
- * What causes have not collected is not there. Measurements that agreed, and what whole events have, stand
- * in tables, because many have them in common.
+ * Encodes a runtime as JSON for storage. It is short, because any change writes all of it: it omits what causes have
+ * not collected, and has tables for measurements that agreed and for whole events, because many share them.
  *
  * ```text
  * { v: 2, log: number, puId, stId, agreed: [[val, ts], …], events: [event, …], local: { "stId/evId": number }, global: { … } }
- * log:    what was added to it since is in the rows of `evidence_log` with this base; absent: nothing
- * number: of the event's evidence in the table
- * event:  [inEpisode, cause, …]      inEpisode is 1 or 0; the last causes are left out where they are 0
- *         [[inEpisode, lately, time], cause, …]     lately: 0, or for each lenient cause [of, outcomes], else 0
- *                                    time: of an event with members of time (`encodeTime`), or 0
+ * log:    rows of `evidence_log` with this base contain what was added since; absent: nothing was
+ * number: the index of the event's evidence in `events`
+ * event:  [inEpisode, cause, …]      inEpisode is 1 or 0; trailing causes that are 0 are omitted
+ *         [[inEpisode, lately, time], cause, …]     lately: 0, or for each lenient cause [of, outcomes], for others 0
+ *                                    time: for an event with time members (`encodeTime`), or 0
  * cause:  0                          nothing is collected
- *         [of]                       none of so many outcomes agreed
- *         [of, outcomes, agreed]     agreed: the newest that did, by its number in the table
- *         [of, outcomes, agreed, baseline]     with none that agreed: [of, 0, -1, baseline]
- * outcomes: 1 where all agreed, else text of base64's characters, six outcomes each, the newest first
+ *         [of]                       that many outcomes, none of which agreed
+ *         [of, outcomes, agreed]     agreed: the index of the newest that agreed
+ *         [of, outcomes, agreed, baseline]     if none agreed: [of, 0, -1, baseline]
+ * outcomes: 1 if all agreed, otherwise text in base64's characters, six outcomes each, the newest first
  * ```
  */
 export function encodeRuntime(profile: Profile, runtime: Runtime, log?: number): string {

@@ -6,41 +6,41 @@ import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { pause } from '../lib/wait.ts';
 import { historyTables, readHistoryKind } from './retention.ts';
 
-/** Devices that are cleared together, and accounts that have a turn in one round. */
+/** Devices that are cleared together, and accounts that get a share of one round. */
 const devicesAtOnce = 50;
 const accountsAtOnce = 20;
-/** Devices of a removed account that one transaction takes out of ingest. */
+/** Devices of a removed account that one transaction detaches from ingest. */
 const detachedAtOnce = 100;
 
 type ClearingDeps = {
   db: Database;
   monotonicClock: MonotonicClock;
-  /** Takes devices of a removed account away from it, as a removal of the devices does; gives how many there were. */
+  /** Detaches devices of a removed account from it, as removing the devices does. Returns how many there were. */
   detach: (accountId: number, limit: number) => Promise<number>;
-  /** Deletes the history of devices; false where the turn was over before that. */
+  /** Deletes the history of devices; false if the step's share was used up first. */
   purge?: typeof purgeDevices;
-  /** Told of what failed; the next call makes up for it. */
+  /** Called with failures. The next call makes up for them. */
   onError: (error: unknown) => void;
 };
 
 type Clearing = {
-  /** There is something to clear; where it is being cleared already, once more after that. */
+  /** There is something to clear. If clearing is under way, it runs once more afterwards. */
   start(): void;
   /**
-   * Clears what removals have left. One process at a time does; others leave it to that one. Rejects where all that
+   * Clears what removals have left. One process at a time does; the others leave it to that one. Rejects if all that
    * is left failed.
    */
   resume(signal?: AbortSignal): Promise<void>;
-  /** Resolves when nothing is being cleared here. */
+  /** Resolves when nothing is being cleared in this process. */
   idle(): Promise<void>;
-  /** Clears no more, and waits for what is under way. The next process goes on. */
+  /** Stops clearing, and waits for what is under way. The next process continues. */
   close(): Promise<void>;
 };
 
 /**
- * Deletes what belonged to removed devices and accounts, in pieces of some thousand rows, a transaction each; their
- * own rows, which nobody sees, last. Whoever is killed in between leaves them to the next, in any process. Removals
- * take turns by account: one with millions of rows holds up no other for longer than a turn.
+ * Deletes what belonged to removed devices and accounts, some thousand rows per transaction. Their own rows, which
+ * nobody sees, go last, so if the process is killed, the next one, in any process, continues. Accounts share the work
+ * fairly: one with millions of rows delays the others by one step at most.
  */
 export function createClearing(deps: ClearingDeps): Clearing {
   const { db, monotonicClock, detach, purge = purgeDevices, onError } = deps;
@@ -66,9 +66,9 @@ export function createClearing(deps: ClearingDeps): Clearing {
     while (!signal.aborted && (await clearRound(signal)));
   }
 
-  /** False where nothing is left, or another process is at it. */
+  /** False if nothing is left, or another process is clearing. */
   async function clearRound(signal: AbortSignal): Promise<boolean> {
-    // While the rows go over other connections, this transaction has no snapshot that would hold back vacuum.
+    // The rows go over other connections, and this transaction has no snapshot that would hold back vacuum.
     return db.transaction(async (tx) => {
       const { rows } = await tx.query<{ held: boolean }>(
         'select pg_try_advisory_xact_lock($1) as held',
@@ -87,7 +87,7 @@ export function createClearing(deps: ClearingDeps): Clearing {
     });
   }
 
-  /** Says whether anything was done. What fails holds up nothing else; where all did, its error is thrown. */
+  /** Returns whether anything was done. A failure delays nothing else. If everything failed, throws the first error. */
   async function runSteps(
     steps: ((step: ClearingStep) => Promise<boolean>)[],
     signal: AbortSignal,
@@ -109,7 +109,7 @@ export function createClearing(deps: ClearingDeps): Clearing {
     return isSomeDone;
   }
 
-  /** True when nothing of them is left. */
+  /** True if nothing of them is left. */
   async function clearDevices(removed: RemovedDevices, step: ClearingStep): Promise<boolean> {
     const { deviceIds } = removed;
     for (const rows of deviceRows) if (!(await clearRows(db, rows, deviceIds, step))) return false;
@@ -118,18 +118,18 @@ export function createClearing(deps: ClearingDeps): Clearing {
       await tx.query('delete from device where id = any($1::bigint[]) and account_id is null', [
         deviceIds,
       ]);
-      // Behind it: the trigger of the table `device` has noted them anew.
+      // Afterwards, because the trigger of the table `device` has noted them again.
       await tx.query('delete from removed_device where device_id = any($1::bigint[])', [deviceIds]);
     });
     return true;
   }
 
-  /** True when nothing of it is left. */
+  /** True if nothing of it is left. */
   async function clearAccount(accountId: number, step: ClearingStep): Promise<boolean> {
     const owners = [accountId];
     for (const rows of personalRows) if (!(await clearRows(db, rows, owners, step))) return false;
     const { isLast } = await step.piece((limit) => detach(accountId, limit), detachedAtOnce);
-    // They are cleared as all removed devices are, and this goes on when none is left.
+    // They are cleared like all removed devices. The account continues once none is left.
     if (!isLast || (await hasDevices(db, accountId))) return false;
     for (const rows of accountRows) if (!(await clearRows(db, rows, owners, step))) return false;
     await db.query('delete from account where id = $1 and removed_at is not null', [accountId]);
@@ -159,7 +159,7 @@ function clearRows(
   return step.deleteAll((limit) => db.query(text, [owners, limit]));
 }
 
-/** Some of each of some accounts. By lot, so that those that fail or have much left do not hide others. */
+/** Some devices of some accounts, chosen at random, so that those that fail or have much left do not hide others. */
 async function listRemovedDevices(tx: Sql): Promise<RemovedDevices[]> {
   const { rows } = await tx.query<RemovedDevices>(
     `select account_id as "accountId", json_agg(device_id) as "deviceIds"
@@ -198,14 +198,14 @@ export async function isAccountCleared(db: Sql, accountId: number): Promise<bool
   return rows.length === 0;
 }
 
-/** What of a feed one statement looks at. */
+/** Rows of a feed that one statement looks at. */
 const feedRows = 20_000;
 
 /**
- * Deletes all history of devices that are gone, also from compressed chunks and from the hourly aggregate. A
- * transaction deletes from one chunk, or some thousand rows, so its locks are short. False where the turn was over
- * before the end; it is called again then, and after it was interrupted. Nothing may be stored for these devices any
- * more. `accountId`: whose they were; unknown, the feeds keep theirs until they are a day old.
+ * Deletes all history of removed devices, also from compressed chunks and from the hourly aggregate. A transaction
+ * deletes from one chunk, or some thousand rows, so its locks are short. Returns false if the step's share was used
+ * up first; the caller then calls again, as it does after an interruption. Nothing may be stored for these devices
+ * any more. `accountId`: whose they were; if unknown, the feeds keep their rows until they are a day old.
  */
 export async function purgeDevices(
   db: Database,
@@ -223,7 +223,7 @@ export async function purgeDevices(
     await purgeFeed(db, 'event_feed', { accountId, deviceIds }, step);
     await purgeFeed(db, 'alarm_change', { accountId, deviceIds }, step);
   }
-  // Last: measurements name only their series, so without it the rest could not be found.
+  // Last, because measurements name only their series: without it the rest could not be found.
   return purgeTable(db, 'series', { column: 'device_id', owners: deviceIds }, step);
 }
 
@@ -277,9 +277,9 @@ async function purgeChunks(
 }
 
 /**
- * A feed is found by its account alone, and of that only the devices' rows go: it is walked from its beginning. That
- * it tells of alarms which went with their device stays: it says nothing of the device, and streams are still to be
- * told.
+ * Deletes the devices' rows from a feed. A feed has an index by account only, so this walks all of the account's
+ * rows. It keeps changes that report an alarm as removed with its device: they say nothing of the device, and streams
+ * still have to send them.
  */
 async function purgeFeed(
   db: Database,
@@ -313,10 +313,10 @@ async function purgeFeed(
   }
 }
 
-/** Less is not tried: something else is wrong. Milliseconds. */
+/** In ms. Shorter ranges are not halved further: something else is wrong. */
 const shortest = 60_000;
 
-/** A range with more rows than the time of a statement is enough for is purged in two. Gives how many there were. */
+/** Purges a range; in two halves if the statement times out. Returns how many rows there were. */
 async function inHalves(
   purge: (from: number, to: number) => Promise<number>,
   from: number,
@@ -331,7 +331,7 @@ async function inHalves(
   }
 }
 
-/** Until its next refresh the aggregate would still answer with deleted rows. */
+/** Until its next refresh, the aggregate would still return deleted rows. */
 async function purgeHours(db: Database, seriesIds: number[]): Promise<void> {
   const { rows } = await db.query<{ relation: string }>(
     `select format('%I.%I', materialization_hypertable_schema, materialization_hypertable_name)
@@ -344,39 +344,39 @@ async function purgeHours(db: Database, seriesIds: number[]): Promise<void> {
   }
 }
 
-/** Rows that belong to a device or an account, and can be many: they go some thousand a transaction. */
+/** Rows that belong to a device or an account and can be many. They go some thousand per transaction. */
 type OwnedRows = {
   table: string;
-  /** The column that names the owner; there is an index that begins with it. */
+  /** The column that names the owner. An index begins with it. */
   owner: 'device_id' | 'account_id' | 'series_id';
-  /** Further columns before the owner's in the index, with all values that they have. */
+  /** A condition on index columns before the owner's, with all values that they have. */
   before?: string;
 };
 
-/** Removed devices of one account; null: an earlier version removed them, and nobody knows whose they were. */
+/** Removed devices of one account; null: an earlier version removed them, and whose they were is unknown. */
 export type RemovedDevices = { accountId: number | null; deviceIds: number[] };
 
-/** Rows that one transaction deletes at most. */
+/** The most rows that one transaction deletes. */
 const pieceRows = 5_000;
 
-/** Deletes `limit` rows of these owners at most, by the statement's `$1` and `$2`. */
+/** Deletes at most `limit` rows of these owners: `$1` are the owners, `$2` the limit. */
 function deletePieceOf({ table, owner, before }: OwnedRows): string {
   const where = `${before ? `${before} and ` : ''}${owner} = any($1::bigint[])`;
   return `delete from ${table}
            where ctid = any(array(select ctid from ${table} where ${where} limit $2))`;
 }
 
-/** Full pieces of one turn. */
+/** Full pieces per step. */
 const piecesOfStep = 20;
-/** After a piece it rests as long as that took, so that others get at the database; and no longer than this. */
+/** It pauses for as long as a piece took, but no longer than this, so that others get to the database. */
 const longestRestMs = 250;
 
-/** How much is deleted before others' removals have their turn. */
+/** How much is deleted before other accounts' removals continue. */
 export class ClearingStep {
   readonly #monotonicClock: MonotonicClock;
   readonly #signal: AbortSignal;
   #left = piecesOfStep;
-  /** Of a piece: less after one that took longer than a statement may. */
+  /** The fraction of a full piece to attempt; halved after a piece that took longer than a statement may. */
   #share = 1;
 
   constructor(monotonicClock: MonotonicClock, signal: AbortSignal) {
@@ -393,14 +393,14 @@ export class ClearingStep {
     return this.#left < piecesOfStep;
   }
 
-  /** Deletes piece after piece. True when nothing was left; false when the turn was over first. */
+  /** Deletes piece after piece. True if nothing is left; false if the step's share was used up first. */
   async deleteAll(deleteSome: (limit: number) => Promise<{ rowCount: number | null }>) {
     const countDeleted = async (limit: number) => (await deleteSome(limit)).rowCount ?? 0;
     while (!this.isOver) if ((await this.piece(countDeleted, pieceRows)).isLast) return true;
     return false;
   }
 
-  /** Does a piece with `most` things, or fewer where that takes too long. `isLast`: there were not so many left. */
+  /** Does a piece of at most `most` items, fewer if that takes too long. `isLast`: fewer were left. */
   async piece(
     work: (limit: number) => Promise<number>,
     most: number,
@@ -417,7 +417,7 @@ export class ClearingStep {
     }
   }
 
-  /** Work that says how much it did: nothing costs nothing. */
+  /** Runs work that returns how much it did. If it did nothing, it costs nothing. */
   async spend(work: () => Promise<number>): Promise<number> {
     const startedMs = this.#monotonicClock();
     const count = await work();
@@ -432,9 +432,9 @@ const ofDevice = (table: string): OwnedRows => ({ table, owner: 'device_id' });
 const ofAccount = (table: string): OwnedRows => ({ table, owner: 'account_id' });
 
 /**
- * What of a device can be many, in the order in which it goes: first what names people (telephone numbers, push
- * tokens) or waits to be told to them. The history follows (`purgeDevices`), and then the device's row, which takes
- * along what is one a device, or a few: `test/history/cascades.test.ts` has all tables with the reason.
+ * Rows of a device that can be many, in the order of deletion: first those that name people (telephone numbers, push
+ * tokens) or wait to be sent to them. The history follows (`purgeDevices`), then the device's row, which cascades to
+ * tables with one or a few rows per device. `test/history/cascades.test.ts` lists all tables with the reason.
  */
 export const deviceRows: readonly OwnedRows[] = [
   ofDevice('notification'),
@@ -447,7 +447,7 @@ export const deviceRows: readonly OwnedRows[] = [
 
 const kindsOfAccount = `kind in ('account', 'recipient', 'confirmations', 'webhook', 'sms')`;
 
-/** What of an account names people. It goes with the mark as far as one transaction may (`forgetPersons`), else first. */
+/** Rows of an account that name people. `forgetPersons` deletes what fits into one transaction; the rest goes first. */
 export const personalRows: readonly OwnedRows[] = [
   ofAccount('contact'),
   ofAccount('push_token'),
@@ -468,7 +468,7 @@ export const personalRows: readonly OwnedRows[] = [
   { ...ofAccount('message_count'), before: kindsOfAccount },
 ];
 
-/** What else of an account can be many. It goes when none of its devices is left. */
+/** Other rows of an account that can be many. They go when none of its devices is left. */
 export const accountRows: readonly OwnedRows[] = [
   ofAccount('profile'),
   ofAccount('profile_content'),
@@ -479,12 +479,12 @@ export const accountRows: readonly OwnedRows[] = [
 ];
 
 /**
- * Deletes what of an account names people, in the transaction that marks it as removed: `pieceRows` of each table at
- * most, the rest goes first of the pieces.
+ * Deletes what of an account names people, in the transaction that marks it as removed: at most `pieceRows` of each
+ * table. The first pieces of clearing delete the rest.
  */
 export async function forgetPersons(tx: Sql, accountId: number): Promise<void> {
   for (const rows of personalRows) await tx.query(deletePieceOf(rows), [[accountId], pieceRows]);
-  // Telephone numbers in actions. The rows stay: roll-outs name them, and can be many.
+  // Actions contain telephone numbers. The rows stay, because roll-outs name them, and roll-outs can be many.
   await tx.query(
     `update profile_content set purposes = '[]'
       where id = any(array(select id from profile_content where account_id = $1 limit $2))`,

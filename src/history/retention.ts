@@ -2,14 +2,14 @@ import type { Database } from '../db/database.ts';
 import { deleteInBatches, type Sql } from '../db/sql.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** How many days the history is kept. */
+/** How many days of history are kept. */
 export type Retention = { eventsDays: number; measurementsDays: number };
 
-/** What is kept for a time of its own. */
+/** Kinds of history with a retention of their own. */
 export const kept = ['measurements', 'events'] as const;
 type Kept = (typeof kept)[number];
 
-/** In force, and what a shorter setting will make of it. `days` null: everything. */
+/** The retention in force, and what a shorter setting will make of it. `days` null: everything is kept. */
 export type RetentionRow = {
   what: Kept;
   days: number | null;
@@ -17,7 +17,7 @@ export type RetentionRow = {
   nextTs: number | null;
 };
 
-/** What a setting that is shorter than what is in force deletes, about. */
+/** About how much a shorter setting deletes. */
 type Loss = { rows: number; chunks: number };
 
 export type RetentionChange =
@@ -33,18 +33,18 @@ const dayMs = 86_400_000;
 /** A shorter retention takes effect this long after it was first seen. */
 const noticeMs = dayMs;
 
-/** An advisory lock of its own: any number that nothing else uses. */
+/** The key of an advisory lock: any number that nothing else uses. */
 const retentionLock = 7202;
 
-/** Days that a table of the history, or its aggregate, is kept. */
+/** For how many days a table of the history, or its aggregate, is kept. */
 function daysOf(relation: string, retention: Retention): number {
   return relation.startsWith('event') ? retention.eventsDays : retention.measurementsDays;
 }
 
 /**
- * Settles what the configuration asks for with what is in force. Longer takes effect at once; shorter after a day, in
- * which the setting can be put back. While processes disagree, the longer setting wins: each look of one of them takes
- * back what the other announced. `nowTs` null: the clock is in doubt, and nothing gets shorter.
+ * Reconciles the configured retention with the one in force. A longer one takes effect at once, a shorter one after a
+ * day, during which it can be taken back. If processes are configured differently, the longer setting wins, because
+ * each process takes back what another announced. `nowTs` null: the clock is in doubt, and nothing is shortened.
  */
 export async function settleRetention(
   db: Database,
@@ -72,7 +72,7 @@ export async function settleRetention(
 export const wanted = ({ eventsDays, measurementsDays }: Retention, what: Kept): number =>
   what === 'events' ? eventsDays : measurementsDays;
 
-/** Pure: what becomes of one row. The same row where nothing does. */
+/** The next state of one row; the same row if nothing changes. Pure. */
 export function settle(
   row: RetentionRow,
   toDays: number,
@@ -101,7 +101,7 @@ export function settle(
   };
 }
 
-/** What is in force, as rows. */
+/** The retention in force, as rows. */
 export async function listRetention(sql: Sql): Promise<RetentionRow[]> {
   const { rows } = await sql.query<RetentionRow>(
     `select what, days, next_days as "nextDays", next_at as "nextTs" from history_retention`,
@@ -110,8 +110,8 @@ export async function listRetention(sql: Sql): Promise<RetentionRow[]> {
 }
 
 /**
- * What is kept: the longer of what is in force and what is configured, so that nothing is refused, or deleted, that is
- * still to be kept. Infinity: everything.
+ * What to keep: the longer of what is in force and what is configured, so that nothing is refused or deleted that
+ * must still be kept. Infinity: everything.
  */
 export function inForce(rows: readonly RetentionRow[], configured: Retention): Retention {
   const daysFor = (what: Kept) => {
@@ -121,7 +121,7 @@ export function inForce(rows: readonly RetentionRow[], configured: Retention): R
   return { eventsDays: daysFor('events'), measurementsDays: daysFor('measurements') };
 }
 
-/** Does not wait for the rest of the day: the operator says so. Gives what became shorter. */
+/** Applies announced retentions at once, because the operator says so. Returns what became shorter. */
 export async function applyNext(db: Database): Promise<RetentionRow[]> {
   const { rows } = await db.query<RetentionRow>(
     `with waiting as (
@@ -137,14 +137,14 @@ export async function applyNext(db: Database): Promise<RetentionRow[]> {
 }
 
 /**
- * What is older than `toDays`: chunks on TimescaleDB, and rows by what was counted each day. An estimate, since
- * nothing finds rows by time alone; what removed devices and accounts sent is not in it.
+ * Estimates what is older than `toDays`: chunks on TimescaleDB, and rows by the daily counts, because no index finds
+ * rows by time alone. It does not include what removed devices and accounts sent.
  */
 export async function estimateLoss(
   sql: Sql,
   { what, toDays, nowTs }: { what: Kept; toDays: number; nowTs: WallMs },
 ): Promise<Loss> {
-  // The database's own clock has parts of milliseconds.
+  // The database's own clock has fractions of milliseconds.
   const beforeTs = Math.floor(nowTs - toDays * dayMs);
   const { rows } = await sql.query<{ rows: number }>(
     `select coalesce(sum(${what}), 0)::bigint as rows
@@ -160,7 +160,7 @@ export async function estimateLoss(
   return { rows: rows[0]?.rows ?? 0, chunks: chunks.flat().length };
 }
 
-/** The ends of chunks that lie before that time, ms, oldest first: one each. */
+/** The ends, in ms, of the chunks that lie before that time, oldest first. */
 async function listOldChunks(sql: Sql, relation: string, beforeTs: number): Promise<number[]> {
   const { rows } = await sql.query<{ endTs: number }>(
     `select c.range_end as "endTs"
@@ -197,10 +197,10 @@ async function saveRetention(
   );
 }
 
-/** `timescaledb`: hypertables, with the columnstore and the hourly aggregate; else ordinary tables. */
+/** `timescaledb`: hypertables with columnstore and hourly aggregate. `plain`: ordinary tables. */
 export type HistoryKind = 'timescaledb' | 'plain';
 
-/** Decided when the database was migrated; an extension that is installed later does not change it. */
+/** Decided when the database was migrated. An extension that is installed later does not change it. */
 export async function readHistoryKind(sql: Sql): Promise<HistoryKind> {
   const { rows } = await sql.query<{ found: boolean }>(
     `select to_regclass('measurement_hour') is not null as found`,
@@ -217,7 +217,7 @@ export const historyTables = [
 type HistoryTable = (typeof historyTables)[number];
 
 type PruneOptions = {
-  /** Infinity days: all of that is kept. */
+  /** Infinity days: everything is kept. */
   retention: Retention;
   nowTs: WallMs;
   /** Stops between two batches. */
@@ -225,15 +225,15 @@ type PruneOptions = {
   batchRows?: number;
 };
 
-/** The newest events and changes of alarms are kept this long for streams that resume. */
+/** The newest events and alarm changes are kept this long for streams that resume. */
 export const feedMs = 24 * 3_600_000;
 
-/** An advisory lock of its own. */
+/** The key of an advisory lock. */
 const pruneLock = 7203;
 
 /**
- * Deletes rows beyond the retention, a batch in each transaction. With TimescaleDB that is only the feed of
- * streams: of the rest whole chunks are dropped, one in each transaction. Returns the number of deleted rows.
+ * Deletes rows that are older than the retention, one batch per transaction. On TimescaleDB it deletes only rows of
+ * the streams' feeds and drops whole chunks of the rest, one per transaction. Returns the number of deleted rows.
  */
 export async function pruneHistory(db: Database, options: PruneOptions): Promise<number> {
   let deleted = 0;
@@ -246,7 +246,7 @@ export async function pruneHistory(db: Database, options: PruneOptions): Promise
   return deleted;
 }
 
-/** What streams read. */
+/** The tables that streams read. */
 const feeds = ['event_feed', 'alarm_change'] as const;
 
 async function pruneFeed(
@@ -268,8 +268,9 @@ async function pruneFeed(
 const chunked = ['measurement', 'measurement_hour', 'event', 'event_sense'];
 
 /**
- * Drops the chunks that lie wholly beyond the retention. The function is the owner's and waits two seconds for its
- * locks: what a long export holds, or something else, fails here, keeps nothing else, and is tried with the next run.
+ * Drops the chunks that are wholly older than the retention. `drop_history_chunks` runs with the owner's rights and
+ * waits two seconds for its locks. If a chunk is locked, by a long export or otherwise, its table waits for the next
+ * run; the other tables continue.
  */
 async function dropChunks(db: Database, options: PruneOptions): Promise<void> {
   await removePolicies(db);
@@ -298,7 +299,7 @@ async function dropChunksOf(
   }
 }
 
-/** A policy that an earlier version made when it started beside this one: it deletes by a clock that may be wrong. */
+/** An earlier version that started beside this one may have created a policy, which deletes by an unchecked clock. */
 async function removePolicies(db: Sql): Promise<void> {
   await db.query(
     `select drop_history_chunks(r::regclass, '-infinity')
@@ -324,10 +325,10 @@ async function claimRun(tx: Sql): Promise<boolean> {
   return rows[0]?.held === true;
 }
 
-/** Values of a key's columns before `ts`: they select one range of the index. */
+/** Values of a key's columns before `ts`, which select one range of the index. */
 type Stretch = (number | string)[];
 
-/** No key begins with one of these. */
+/** Every key comes after these. */
 const least = { series_id: 0, device_id: 0, type: '', s_id: '' };
 
 async function pruneTable(
@@ -351,8 +352,8 @@ async function pruneTable(
 type Batch = { deleted: number; last: Stretch | null };
 
 /**
- * There is no index by time alone: it would cost every insert. The key is walked range by range; one
- * look-up finds the next range, however many rows the one before it has.
+ * No index covers time alone, because it would slow down every insert. So this walks the key range by range: one
+ * look-up finds the next range, however many rows the previous one has.
  */
 async function pruneBatch(
   db: Database,

@@ -3,7 +3,7 @@ import type { Sql } from '../db/sql.ts';
 import { pruneHistory, readHistoryKind, type Retention } from './retention.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Deletes what is past its time. `nowTs`: the time that is believed, ms. `kept`: the retention in force. */
+/** Deletes what has expired. `nowTs`: the trusted time, ms. `kept`: the retention in force. */
 export type Chore = (
   nowTs: WallMs,
   { kept, signal }: { kept: Retention; signal: AbortSignal },
@@ -11,27 +11,27 @@ export type Chore = (
 
 type UpkeepOptions = {
   db: Database;
-  /** Settles how long the history is kept, and gives what is in force. */
+  /** Reconciles the retention with the configuration, and returns what is in force. */
   settleRetention: () => Promise<Retention>;
   /** Time between two runs; one hour if absent. */
   intervalMs?: number;
-  /** The time by which things may be deleted, ms; null: not now, the clock is in doubt. */
+  /** The time by which things may be deleted, ms; null while the clock is in doubt. */
   believedTs: () => WallMs | null;
   onError: (error: unknown) => void;
-  /** Called after each run with the jobs that fail, be it none. */
+  /** Called after each run with the jobs that fail; the list may be empty. */
   onFailedJobs: (jobs: FailedJob[]) => void;
   /** Called after each run in which nothing was deleted because the clock is in doubt. */
   onDoubt: () => void;
-  /** Other jobs to run at the same interval, which delete by time. */
+  /** Other chores at the same interval that delete by time. */
   chores?: Chore[];
-  /** The same, of those for which it does not matter what time it is. */
+  /** Chores that do not depend on the time. */
   timelessChores?: ((signal: AbortSignal) => Promise<void>)[];
 };
 
 /**
- * Prunes now and every hour, does the other chores, and checks TimescaleDB's own jobs. While the clock is in doubt
- * nothing is deleted by it. What fails is reported, stops nothing else, and is tried again the next time. Returns
- * what stops it.
+ * Prunes now and every hour, runs the other chores, and checks TimescaleDB's own jobs. While the clock is in doubt,
+ * nothing is deleted by time. A failure is reported, stops nothing else, and is tried again in the next run. Returns
+ * a function that stops it.
  */
 export function startUpkeep(options: UpkeepOptions): () => Promise<void> {
   const { db, intervalMs = 3_600_000, believedTs, onError } = options;
@@ -50,7 +50,7 @@ export function startUpkeep(options: UpkeepOptions): () => Promise<void> {
   }
   async function deleteOld(kept: Retention): Promise<void> {
     for (const chore of [prune, ...(options.chores ?? [])]) {
-      // Asked anew each time: one of them may take long.
+      // Asked each time, because a chore may take long.
       const nowTs = believedTs();
       if (!signal.aborted && nowTs !== null) await chore(nowTs, { kept, signal }).catch(onError);
     }
@@ -73,23 +73,24 @@ export function startUpkeep(options: UpkeepOptions): () => Promise<void> {
   };
 }
 
-/** What a job of TimescaleDB's should have compressed, and has not. */
+/** What a TimescaleDB job should have compressed and has not. */
 export type FailedJob = {
   jobId: number;
   /** What it does, by TimescaleDB's name. */
   does: string;
   relation: string;
-  /** Chunks that are due for more than a day. */
+  /** Chunks that have been due for more than a day. */
   chunks: number;
-  /** Until when the oldest of them reaches, ms. */
+  /** The end of the oldest of them, ms. */
   oldestTs: number;
-  /** The last error message; null where TimescaleDB has not kept one. */
+  /** The last error message; null if TimescaleDB has not kept one. */
   error: string | null;
 };
 
 /**
- * The jobs that have not done what they are there for, judged by what is left undone: their own status says "failed" also
- * of runs that did it all (TimescaleDB with PostgreSQL 15.20), and the first sign of a real failure would be a full disk.
+ * Lists jobs that have not done their work, judged by what is left undone. Their own status is no guide: it also says
+ * "failed" of runs that did everything (TimescaleDB with PostgreSQL 15.20). Otherwise the first sign would be a full
+ * disk.
  */
 export async function listFailedJobs(sql: Sql): Promise<FailedJob[]> {
   if ((await readHistoryKind(sql)) === 'plain') return [];

@@ -53,7 +53,7 @@ export type InTransaction = {
   query(text: string, values?: unknown[]): Promise<{ rowCount: number | null }>;
 };
 
-/** Stores, within the transaction that creates something, what it created, as JSON that is as short as possible. */
+/** Stores what was created, as compact JSON, within the transaction that creates it. */
 export type Keep<M extends object> = (tx: InTransaction, made: M) => Promise<void>;
 
 /**
@@ -74,7 +74,7 @@ export type KeyedRequest = {
   signal: AbortSignal;
 };
 
-/** Answers a request with a key, with its earlier answer or by `call`, which returns the answer as text. */
+/** Answers a request with a key: with its earlier answer, or else with the text that `call` returns. */
 export type RunOnce = (
   request: KeyedRequest,
   call: (once: Once) => Promise<string>,

@@ -32,7 +32,7 @@ const smallHeadBytes = 2_048;
 /** Pieces of a chunked body, whose chunks may have one byte each. They grow for as long as somebody reads the body. */
 const leastChunked = 1_024;
 const mostChunked = 4_096;
-/** Buffered of a chunked body that nobody reads yet. */
+/** How much of a chunked body is buffered while nobody reads it. */
 const unreadBytes = 256;
 const usualAheadBytes = 67_108_864;
 
@@ -76,7 +76,7 @@ export class OneByOne {
   }
 
   /**
-   * Whether the connection may be closed to make place for another client: nothing is under way on it. If `isUrgent`,
+   * Whether the connection may be closed to make room for another client: nothing is under way on it. If `isUrgent`,
    * also one whose client has not sent all of its request, sends more before it is answered, or does not take its
    * answer.
    */

@@ -354,8 +354,8 @@ function pointer(place: Place): string {
 const stalledMs = 60_000;
 const chunkBytes = 65_536;
 /**
- * How many bytes gzip may make of one, beyond the first `freeBytes`, so that the work is bounded by what was sent. A
- * table of measurements shrinks to a fortieth at best; gzip can reach a thousandth.
+ * How many bytes each compressed byte may become, beyond the first `freeBytes`. So the work is bounded by what was
+ * sent. A table of measurements shrinks to a fortieth at best; gzip can reach a thousandth.
  */
 const maxExpansion = 100;
 const freeBytes = 1_048_576;

@@ -7,7 +7,7 @@ import { type HttpOptions, type HttpServer, startHttp } from './server.ts';
 
 type HealthOptions = ProbeDeps & Pick<HttpOptions, 'host' | 'port' | 'log' | 'clock'>;
 
-/** Serves `/livez` and `/readyz` on a port of their own. Rejects if it cannot listen there. */
+/** Serves `/livez` and `/readyz` on a separate port. Rejects if it cannot listen there. */
 export function startHealth({ listUnready, ...options }: HealthOptions): Promise<HttpServer> {
   return startHttp({
     ...options,

@@ -42,7 +42,10 @@ export type RouterDeps = {
     | undefined;
   /** Counts a request of an account; absent: requests are not counted. */
   takeRequest?: ((accountId: number) => Allowance) | undefined;
-  /** Starts recording what a request does for its account; absent: nothing is recorded. */
+  /**
+   * Attributes the work of a request to its account, which bounds its share of the database; absent: nothing is
+   * attributed.
+   */
   beginWork?: ((accountId: number) => Work) | undefined;
   /** Resolves when what was read is as safe as a commit (`Database.confirmReads`); absent: it always is. */
   confirmReads?: (() => Promise<void>) | undefined;

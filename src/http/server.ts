@@ -320,12 +320,12 @@ function watchIdleSockets(): IdleSockets & { watch(server: Server): void } {
 type ConnectionLimits = {
   /** Open connections of all clients, if there are no `places`. */
   connections: number;
-  /** Of one address (IPv6: a /64). Trusted proxies have no such limit. */
+  /** Open connections per address (IPv6: a /64). Trusted proxies have no such limit. */
   connectionsPerAddress: number;
   trustedProxies: string[];
   /** Shared with the other listeners of this process. */
   places?: ConnectionPlaces | undefined;
-  /** Whether a connection may be closed to make place for another client (`OneByOne.mayGo`). */
+  /** Whether a connection may be closed to make room for another client (`OneByOne.mayGo`). */
   mayGo: (socket: Socket, isUrgent: boolean) => boolean;
 };
 
@@ -376,11 +376,11 @@ function limitConnections(server: Server, limits: ConnectionLimits): void {
 }
 
 /**
- * Sockets that listen, and so connections accepted in a turn of the event loop: a burst of one client must not delay
- * others.
+ * The number of listening sockets, and so of connections accepted per turn of the event loop. One per turn would be too
+ * few: a client's burst would keep others waiting to be accepted.
  */
 const sockets = 16;
-/** Connections that wait at each of them. The kernel may allow fewer (`net.core.somaxconn`). */
+/** The backlog of each socket. The kernel may allow less (`net.core.somaxconn`). */
 const backlog = 256;
 
 type HttpListener = {

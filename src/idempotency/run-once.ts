@@ -11,39 +11,39 @@ import type { MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
 type OnceDeps = {
   db: Sql & Pick<Database, 'confirmReads'>;
-  /** What is kept is encrypted: answers hold tokens. */
+  /** Encrypts what is kept, because answers contain tokens. */
   cipher: Cipher;
   /** The quota `idempotencyKeys`. */
   limitOf: (accountId: number) => number;
-  /** Milliseconds that only go forward. */
+  /** A monotonic clock, ms. */
   monotonicClock: MonotonicClock;
   /** How long a request waits for another one with its key. */
   waitMs?: number;
-  /** A process that is silent for so long has ended. */
+  /** A process that does not renew its claim for this long has ended. */
   leaseMs?: number;
 };
 
-/** Longer answers are made again from what was made. */
+/** Longer answers are not kept, but built again from what was made. */
 const maxAnswerLength = 65_536;
-/** All that is kept of an account. */
+/** What is kept of one account, in bytes. */
 const maxBytes = 16_777_216;
-/** The sum of an account is looked at with each so large one, and with one of so many. */
+/** An account's total is checked after each answer this large, and after one in this many others. */
 const largeBytes = 16_384;
 const lookedAtEvery = 64;
 
 /**
- * Runs requests with an `Idempotency-Key` so that what they make is made once, also by several processes and
- * when one is killed: the key is claimed first, and the transaction that makes something writes into the
- * claim what it makes. Whoever finds that later answers from it. What is refused makes nothing and gives
- * the key back: a repetition is tried again.
+ * Runs requests with an `Idempotency-Key` so that what they create is created only once, even with several processes
+ * and if one is killed. A request first claims the key, and the transaction that creates something records it in the
+ * claim. Whoever finds that later answers from it. A refused request creates nothing and releases the key, so that a
+ * repetition is tried anew.
  */
 export function createRunOnce(deps: OnceDeps): RunOnce {
   const { db, cipher, waitMs = 15_000, leaseMs = 10_000 } = deps;
   const inProgress = createInProgress();
-  // A claim is renewed while the request's own statements wait for their turn.
+  // Claims are renewed outside the request, whose own statements may wait for their turn.
   const asNobody = AsyncLocalStorage.snapshot();
 
-  /** The claim, or what another request with the key has made, which may have to be waited for. */
+  /** Claims the key, or returns what another request with the key has made, after waiting for it if necessary. */
   async function begin(
     place: KeyPlace,
     name: string,
@@ -55,7 +55,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
       const known = await findKnownKey(db, place, { sinceTs: ts - keptMs, leaseMs });
       if (known && (!known.isDead || known.made !== null)) {
         if (!known.request.equals(request.fingerprint)) throw usedForAnother();
-        // The answer is about to be written by whoever made it.
+        // Otherwise the process that made it is about to write the answer.
         const isAnswered = known.made !== null && (known.answer !== null || known.isDead);
         if (isAnswered) return { known };
         const leftMs = endMs - deps.monotonicClock();
@@ -70,7 +70,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     }
   }
 
-  /** Where this fails, a repetition is answered from what was made. */
+  /** Keeps an answer. If this fails, a repetition is answered from what was made. */
   async function keepText(accountId: number, id: number, text: string): Promise<void> {
     const isLarge = text.length > largeBytes;
     const kept = { count: deps.limitOf(accountId), bytes: maxBytes };
@@ -98,7 +98,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     const name = `${accountId} ${owner} ${hash.toString('base64')}`;
     const begun = await begin(place, name, request);
     if ('known' in begun) {
-      // Its first answer may never have left because no standby had it.
+      // Its first answer may never have left because no standby had the commit.
       await db.confirmReads();
       return answerAgain(accountId, begun.known, call);
     }
@@ -114,7 +114,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
 
 type Making = { call: Parameters<RunOnce>[1]; leaseMs: number; renew: () => Promise<unknown> };
 
-/** Makes it, and says meanwhile that it is being made. */
+/** Runs the request, and renews the claim meanwhile. */
 async function make(
   { db, cipher }: OnceDeps,
   claim: Claim,
@@ -134,7 +134,7 @@ async function make(
     if (!isKept) throw new Error('A route with an Idempotency-Key did not record what it created.');
     return text;
   } catch (error) {
-    // Where the commit went through after all, there is something kept, and it stays.
+    // If the commit succeeded after all, what was made is recorded and the claim stays.
     await releaseClaim(db, claim).catch(ignore);
     throw error;
   } finally {
@@ -151,15 +151,15 @@ const usedForAnother = () =>
 const underWay = () =>
   new DomainError('conflict', 'Another request with this Idempotency-Key is still in progress.');
 
-/** Who waits for a request of another process looks again after so long, and then less often. */
+/** How soon a request that waits for another process looks again; the pause grows each time. */
 const firstPauseMs = 25;
 const longestPauseMs = 1_000;
-/** Requests of an account that wait, in this process. */
+/** How many requests of an account may wait in this process. */
 const maxWaiting = 50;
 
 type Wait = {
   accountId: number;
-  /** How long at most. */
+  /** How long it may wait at most. */
   leftMs: number;
   /** How often it has looked before. */
   round: number;
@@ -167,13 +167,13 @@ type Wait = {
 };
 
 type InProgress = {
-  /** Runs what others with the same name wait for. */
+  /** Runs work that others with the same name wait for. */
   hold<T>(name: string, work: () => Promise<T>): Promise<T>;
-  /** Waits until it is worth looking again; false where too many of the account wait already. */
+  /** Waits until it is worth looking again. False if too many requests of the account wait already. */
   wait(name: string, waiting: Wait): Promise<boolean>;
 };
 
-/** Who waits for whom among requests with the same key. */
+/** Lets requests with the same key wait for each other. */
 function createInProgress(): InProgress {
   const held = new Map<string, Promise<unknown>>();
   const waiting = new Map<number, number>();
@@ -211,30 +211,30 @@ function createInProgress(): InProgress {
   };
 }
 
-/** Whose key it is. `owner`: of an API key its identifier; null: a session's. */
+/** Whose key it is. `owner`: the identifier of an API key; null for a session. */
 type KeyPlace = { accountId: number; owner: string | null; hash: Buffer };
 
-/** What is known of a key. */
+/** What is stored about a key. */
 type KnownKey = {
   id: number;
   request: Buffer;
   made: string | null;
-  /** Null: it is not written yet; empty: it is too long. */
+  /** Null: not written yet. Empty: too long to keep. */
   answer: string | null;
-  /** Whoever is making it, or is about to answer, has not said so for `leaseMs`. */
+  /** Whoever is making it, or is about to answer, has not renewed the claim for `leaseMs`. */
   isDead: boolean;
 };
 
-/** This attempt alone may write down what is made. */
+/** Only this attempt may record what is made. */
 type Claim = { id: number; attempt: number };
 
 const noKey = '00000000-0000-0000-0000-000000000000';
-/** After 24 hours a key is as if it had never been used. */
+/** After 24 hours a key counts as unused. */
 const keptMs = 24 * 3_600_000;
 
 const valuesOf = ({ accountId, owner, hash }: KeyPlace) => [accountId, owner ?? noKey, hash];
 
-/** Null where it was not used since `sinceTs` (ms). */
+/** Null if the key was not used since `sinceTs` (ms). */
 async function findKnownKey(
   sql: Sql,
   place: KeyPlace,
@@ -250,7 +250,7 @@ async function findKnownKey(
   return rows[0] ?? null;
 }
 
-/** Takes a key that is free, too old, or whose owner is dead; null where another request was faster. */
+/** Claims a key that is free, too old, or whose owner is dead. Null if another request was faster. */
 async function claimKey(
   sql: Sql,
   place: KeyPlace,
@@ -272,7 +272,7 @@ async function claimKey(
   return rows[0] ?? null;
 }
 
-/** Says that whoever has the claim is still at it. */
+/** Shows that the owner of the claim still works. */
 async function renewClaim(sql: Sql, { id, attempt }: Claim): Promise<void> {
   await sql.query(
     `update idempotency_key set alive_at = now()
@@ -281,7 +281,7 @@ async function renewClaim(sql: Sql, { id, attempt }: Claim): Promise<void> {
   );
 }
 
-/** Of a request that made nothing: the next one with the key starts again. */
+/** Releases the claim of a request that made nothing, so that the next one with the key starts anew. */
 async function releaseClaim(sql: Sql, { id, attempt }: Claim): Promise<void> {
   await sql.query('delete from idempotency_key where id = $1 and attempt = $2 and made is null', [
     id,
@@ -289,7 +289,7 @@ async function releaseClaim(sql: Sql, { id, attempt }: Claim): Promise<void> {
   ]);
 }
 
-/** Within the transaction that makes it; false where another attempt has taken over. */
+/** Records what is made, in the transaction that makes it. False if another attempt has taken over. */
 async function keepMade(tx: InTransaction, { id, attempt }: Claim, made: string): Promise<boolean> {
   const { rowCount } = await tx.query(
     `update idempotency_key set made = $3, bytes = $4, alive_at = now()
@@ -299,7 +299,7 @@ async function keepMade(tx: InTransaction, { id, attempt }: Claim, made: string)
   return rowCount === 1;
 }
 
-/** What is said again from now on; empty: the answer is built each time from what was made. */
+/** Stores the answer for repetitions. Empty: it is built each time from what was made. */
 async function keepAnswer(sql: Sql, id: number, answer: string): Promise<void> {
   await sql.query(
     `update idempotency_key set answer = $2, bytes = bytes + $3
@@ -308,7 +308,7 @@ async function keepAnswer(sql: Sql, id: number, answer: string): Promise<void> {
   );
 }
 
-/** Forgets the oldest of an account, so that `count` of them and `bytes` are left. */
+/** Deletes the oldest keys of an account, so that at most `count` of them and `bytes` bytes are left. */
 async function forgetBeyond(
   sql: Sql,
   accountId: number,
@@ -327,7 +327,7 @@ async function forgetBeyond(
   );
 }
 
-/** Of all accounts, at most `limit` that are older than `beforeTs` (ms). */
+/** Deletes at most `limit` keys of all accounts that are older than `beforeTs` (ms). */
 function forgetOldKeys(sql: Sql, beforeTs: number, limit: number) {
   return sql.query(
     `delete from idempotency_key
@@ -338,10 +338,10 @@ function forgetOldKeys(sql: Sql, beforeTs: number, limit: number) {
   );
 }
 
-/** Keeps text so that whoever reads the database alone cannot read it. */
+/** Encrypts text, so that reading the database alone does not reveal it. */
 type Cipher = { seal(text: string): string; open(sealed: string): string };
 
-/** `keys`: newest first; the first one seals, all open. */
+/** `keys`: newest first. The first one encrypts, any of them decrypts. */
 export function createCipher(keys: readonly Buffer[]): Cipher {
   const [newest] = keys;
   if (!newest) throw new Error('no key to seal with');
@@ -352,7 +352,7 @@ export function createCipher(keys: readonly Buffer[]): Cipher {
         try {
           return unsealText(sealed, key);
         } catch {
-          // Sealed before the secret was changed, with one of the others.
+          // It was encrypted with another key, before the secret was changed.
         }
       }
       throw new DomainError(
@@ -364,7 +364,7 @@ export function createCipher(keys: readonly Buffer[]): Cipher {
   };
 }
 
-/** Forgets the keys whose 24 hours are over. `nowTs` in ms. */
+/** Deletes keys older than 24 hours. `nowTs` in ms. */
 export async function forgetKeys(sql: Sql, nowTs: WallMs, signal?: AbortSignal): Promise<void> {
   await deleteInBatches((limit) => forgetOldKeys(sql, nowTs - keptMs, limit), { signal });
 }

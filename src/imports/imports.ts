@@ -26,10 +26,10 @@ const maxErrors = 100;
 /** What became of the lines of an import. */
 export class Receipt {
   stored = 0;
-  /** Were there already. */
+  /** Lines that were stored already. */
   repeated = 0;
   rejected = 0;
-  /** The first ones that were found, in the order of their lines. */
+  /** The first ones found. They are not always in the order of their lines. */
   readonly errors: LineError[] = [];
 
   reject(line: number, reason: string): void {
@@ -37,7 +37,7 @@ export class Receipt {
     if (this.errors.length < maxErrors) this.errors.push({ line, reason });
   }
 
-  /** In numbers, for people. */
+  /** The numbers as a sentence. */
   describe(): string {
     return (
       `${this.stored} lines are stored, ${this.repeated} were already there, ${this.rejected} ` +
@@ -46,7 +46,7 @@ export class Receipt {
   }
 }
 
-/** More devices than this are not held by one transaction. */
+/** The most devices in one transaction, which locks them. */
 const maxDevices = 1_000;
 
 /** Candidates for one transaction. */
@@ -67,7 +67,7 @@ class CandidateBatch {
     return this.#candidates.length >= rows || this.#uuids.size >= maxDevices;
   }
 
-  /** Gives all of them, and starts an empty batch. */
+  /** Returns all candidates, and starts an empty batch. */
   take(): ImportCandidate[] {
     const taken = this.#candidates;
     this.#candidates = [];
@@ -78,10 +78,10 @@ class CandidateBatch {
 
 const fewest = 2_000;
 const most = 5_000;
-/** A transaction that takes this long makes the next ones smaller: ingest may wait for it. */
+/** A transaction that takes this long makes the next ones smaller, because ingest may wait for it. */
 const longestMs = 40;
 
-/** How many rows one transaction has: as many as the database stores in a short time. */
+/** Decides how many rows a transaction has: as many as the database stores in a short time. */
 class Pace {
   #rows = fewest;
 
@@ -98,27 +98,27 @@ class Pace {
 
 type RunImportDeps = StoreImportDeps &
   Pick<ImportPorts, 'check' | 'checkRoom' | 'othersWait'> & {
-    /** Rejects once whoever imports may not any more. */
+    /** Rejects once whoever imports has lost access. */
     recheck(): Promise<unknown>;
-    /** Pieces of imports that are worked on at once, of all accounts. */
+    /** Limits how many pieces of imports are worked on at once, over all accounts. */
     turns: FairBudget;
   };
 
-/** Lines are read at a stretch until they have cost so much: about 2 ms, and 5 on a machine that is busy. */
+/** Lines are read without a pause until they have cost this much: about 2 ms, or 5 on a busy machine. */
 const costAtOnce = 600;
-/** A line that is wrong costs more than one that is right, and a long one more than a short one. */
+/** A bad line costs more than a good one, and a long one more than a short one. */
 const rejectedCost = 4;
 const charactersOfCost = 100;
 
-/** What was read is stored after so long, however little it is. */
+/** What was read is stored after this long, however little it is. */
 const waitsAtMostMs = 1_000;
 
-/** So often it is looked whether there is room, and whether whoever imports still may. */
+/** How often the room and the access of whoever imports are checked. */
 const lookEveryMs = 1_000;
 
 /**
- * Stores what the lines of a body say, batch by batch, each in a transaction of its own; `receipt` says at each
- * moment what is stored. Reads no further than it has stored. What is thrown leaves whole batches.
+ * Stores the lines of a body batch by batch, each in its own transaction. At any moment `receipt` counts what is
+ * stored. Reads no further than it has stored. After an error, whole batches remain.
  */
 export class ImportRun {
   readonly receipt = new Receipt();
@@ -128,7 +128,7 @@ export class ImportRun {
   readonly #devices: Devices;
   readonly #batch = new CandidateBatch();
   readonly #pace = new Pace();
-  /** Whether the batch before was all new. */
+  /** Whether the previous batch was entirely new. */
   #areNew = true;
   #cost = 0;
   #lookedMs = -Infinity;
@@ -148,7 +148,7 @@ export class ImportRun {
     for await (const chunk of chunks) {
       await this.#inTurn(async () => {
         await this.#readLines(lines.take(chunk), reader);
-        // What comes slowly does not wait here for a batch to be full.
+        // Lines that arrive slowly do not wait for a full batch.
         if (this.#deps.monotonicClock() - this.#storedMs > waitsAtMostMs) await this.#store();
       });
     }
@@ -206,7 +206,7 @@ export class ImportRun {
     }
     this.#areNew = result.repeated === 0;
     this.#pace.took(tookMs, rows.length);
-    // Half of the database's time is theirs.
+    // Leaves half of the database's time to others.
     if (this.#deps.othersWait(this.#owner.accountId)) await pause(tookMs, this.#signal);
   }
 
@@ -218,7 +218,7 @@ export class ImportRun {
     await this.#deps.checkRoom(this.#owner.accountId);
   }
 
-  /** Those of the account's devices that may be stored. */
+  /** The candidates that may be stored. Rejects the others. */
   async #check(candidates: ImportCandidate[]): Promise<ImportRow[]> {
     const arrivedTs = this.#deps.clock();
     const rows: ImportRow[] = [];
@@ -240,26 +240,26 @@ export class ImportRun {
 
 const noDevice = 'not-found: the account has no such device';
 
-/** A device of the account with those of its senses that were asked for; an absent one is not configured. */
+/** A device of the account, with those of its senses that were asked for. A missing sense is not configured. */
 type ImportDevice = { deviceId: number; senses: Map<string, Sense> };
 
 type Devices = {
-  /** Looks up what the batch needs and is not known. */
+  /** Loads the devices and senses of the batch that are not known. */
   load(batch: readonly ImportCandidate[]): Promise<void>;
-  /** Null: the account has no such device, or the key does not reach it. */
+  /** Null: the account has no such device, or the API key does not cover it. */
   get(uuid: string): ImportDevice | null;
-  /** It was removed meanwhile. */
+  /** The device was removed in the meantime. */
   forget(uuid: string): void;
 };
 
-/** A change of a configuration is known to an import within this time. */
+/** An import sees a changed configuration within this time. */
 const freshMs = 5_000;
-/** Devices and senses that one import remembers: about 10 MB. */
+/** How many devices and senses one import remembers: about 10 MB. */
 const maxRemembered = 50_000;
 
 type Known = ImportDevice & { asked: Set<string> };
 
-/** Remembers the devices and senses of one import for a while: most lines are of those before them. */
+/** Remembers the devices and senses of an import for a while, because most lines repeat earlier ones. */
 function createDevices(db: Sql, owner: Owner, monotonicClock: MonotonicClock): Devices {
   const known = new Map<string, Known | null>();
   let size = 0;
@@ -305,12 +305,12 @@ function createDevices(db: Sql, owner: Owner, monotonicClock: MonotonicClock): D
   };
 }
 
-/** Whose devices, and to which of them a key is confined: those with one of these labels; null: all. */
+/** The account, and the devices that an API key covers: those with one of these labels; null: all. */
 type Owner = { accountId: number; within: readonly string[] | null };
 
 type OwnDevice = { deviceId: number; uuid: string };
 
-/** Those of these devices that are the account's, and within the key's reach. */
+/** Those of these devices that belong to the account and that the key covers. */
 async function listOwnDevices(
   sql: Sql,
   { accountId, within }: Owner,
@@ -329,10 +329,10 @@ async function listOwnDevices(
   return rows;
 }
 
-/** A sense of a device as its configuration has it. */
+/** A sense in a device's configuration. */
 type FoundSense = Sense & { deviceId: number };
 
-/** Those of these senses that the configurations of these devices name. */
+/** Those of these senses that the devices' configurations name. */
 async function listSenses(sql: Sql, deviceIds: number[], sIds: string[]): Promise<FoundSense[]> {
   const { rows } = await sql.query<{ deviceId: number; sense: Sense }>({
     name: 'import-senses',
@@ -348,9 +348,9 @@ async function listSenses(sql: Sql, deviceIds: number[], sIds: string[]): Promis
 }
 
 /**
- * Begins what stores a batch: no device goes before it ends (`ingestLock`), and it waits for no lock longer than
- * this. That is less than a server takes to look for a deadlock (1 s): where an import and ingest wait for
- * each other, it is the import that gives way.
+ * Begins the transaction of a batch. Until it ends no device is removed (`ingestLock`). It waits for no lock longer
+ * than `longestWaitMs`, which is less than the server waits before it looks for a deadlock (1 s). So if an import and
+ * ingest wait for each other, the import gives way.
  */
 async function beginBatch(tx: Sql, longestWaitMs: number): Promise<void> {
   await tx.query(
@@ -362,7 +362,7 @@ async function beginBatch(tx: Sql, longestWaitMs: number): Promise<void> {
 type StoreImportDeps = Pick<ImportPorts, 'add' | 'store' | 'hold' | 'note' | 'count'> & {
   db: Database;
   clock: Clock;
-  /** Milliseconds that only go forward. */
+  /** A monotonic clock, ms. */
   monotonicClock: MonotonicClock;
 };
 
@@ -371,30 +371,29 @@ type StoredBatch = {
   added: number;
   repeated: number;
   rejected: { row: ImportRow; reason: string }[];
-  /** Of devices that are gone, or out of reach, since they were looked up. */
+  /** Rows of devices that were removed, or are no longer covered, since they were looked up. */
   gone: ImportRow[];
 };
 
-/** How it is tried. */
+/** How a batch is tried. */
 type Attempt = {
-  /** No measurement of it is expected to be there already. */
+  /** No measurement in it is expected to be stored already. */
   areNew: boolean;
-  /** Devices are held before their rows are written, not after it. */
+  /** Locks the devices before their rows are written, not afterwards. */
   holdsFirst: boolean;
 };
 
-/** Ingest waits for a transaction that waits for it; so long at most. */
+/** How long ingest may wait for an import that waits for it. */
 const longestWaitMs = 50;
-/** What the database cannot take for now is tried again for so long. */
+/** How long a batch is retried while the database cannot store it. */
 const triesForMs = 10_000;
 const retryAfter = { firstMs: 10, maxMs: 500 };
 
 /**
- * Stores a batch in one transaction: all of it, or nothing. A device's row is held at the end of it only, so
- * that its messages go on being stored meanwhile. Where one of those wrote the same milliseconds the two may wait
- * for each other; then the import gives way (`beginBatch`), and holds the rows first when it tries again.
- * `areNew`: a guess, which costs another attempt where it is wrong. Throws `unavailable` where the database
- * was away for too long, or `signal` aborted.
+ * Stores a batch in one transaction: all of it or nothing. The devices' rows are locked only at its end, so that their
+ * messages can be stored meanwhile. If one of those wrote the same milliseconds, the two may wait for each other. Then
+ * the import gives way (`beginBatch`), and locks the rows first in the next attempt. `areNew` is a guess; a wrong one
+ * costs another attempt. Throws `unavailable` if the database was away for too long or `signal` aborted.
  */
 async function storeImported(
   rows: ImportRow[],
@@ -418,7 +417,7 @@ async function storeImported(
       if (kind === 'unstorable') return storeHalves(rows, owner, signal, deps);
       if (!['unavailable', 'cancelled', 'serialization'].includes(kind)) throw error;
       if (isContended(error)) attempt.holdsFirst = true;
-      // Whether it was committed may be unknown: then all of it is there already.
+      // The batch may have been committed; then all of it is stored already.
       else attempt.areNew = false;
       if (signal.aborted || deps.monotonicClock() > untilMs) throw error;
       failures += 1;
@@ -455,7 +454,7 @@ async function tryOnce(
   return { added, repeated: there.length - added - crowded.length, rejected, gone };
 }
 
-/** One of the rows is to blame: they are halved until it is alone. */
+/** One of the rows is to blame: halves them until it is alone. */
 async function storeHalves(
   rows: ImportRow[],
   owner: Owner,
@@ -478,7 +477,7 @@ async function storeHalves(
   };
 }
 
-/** It waited for a lock, or would have waited in a circle. */
+/** Whether it waited too long for a lock, or met a deadlock. */
 function isContended(error: unknown): boolean {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   return [states.lockNotAvailable, states.deadlockDetected].some(
@@ -486,7 +485,7 @@ function isContended(error: unknown): boolean {
   );
 }
 
-/** A measurement of a device of the account, and the line that says it. */
+/** A measurement of one of the account's devices, and the line it comes from. */
 type ImportRow = {
   line: number;
   uuid: string;
@@ -499,26 +498,26 @@ type ImportRow = {
 
 /** What other features do for an import. */
 export type ImportPorts = {
-  /** What is wrong with a row, by the rules for what devices send; null: nothing. */
+  /** What is wrong with a row, by the rules for devices' messages; null: nothing. */
   check(
     row: ImportRow,
     senses: ReadonlyMap<string, Sense>,
     arrivedTs: WallMs,
   ): Pick<Rejection, 'reason' | 'message'> | null;
-  /** Throws a unique violation where a sense has a value in one of these milliseconds already. */
+  /** Throws a unique violation if a sense has a value in one of these milliseconds already. */
   add(tx: Transaction, rows: ImportRow[]): Promise<void>;
-  /** Stores what is not there yet. `crowded`: those for which there is no room. */
+  /** Stores what is new. `crowded`: rows that there is no room for. */
   store(tx: Transaction, rows: ImportRow[]): Promise<{ added: number; crowded: ImportRow[] }>;
-  /** Keeps ingest from storing something of these devices until the transaction ends. */
+  /** Keeps ingest from storing anything of these devices until the transaction ends. */
   hold(tx: Sql, deviceIds: number[]): Promise<void>;
-  /** Voids what processes know of the newest measurements of the rows' devices. */
+  /** Makes what processes remember of the devices' newest measurements invalid. */
   note(tx: Sql, rows: ImportRow[], arrivedTs: WallMs): Promise<void>;
-  /** Counts what was added for the account's quota `storedBytes`. */
+  /** Counts what was added towards the account's quota `storedBytes`. */
   count(tx: Sql, accountId: number, rows: ImportRow[], added: number): Promise<void>;
-  /** Throws where that quota is used up. */
+  /** Throws if that quota is used up. */
   checkRoom(accountId: number): Promise<void>;
-  /** Rejects once a token opens nothing any more. */
+  /** Rejects once the token is no longer valid. */
   authenticate(token: string): Promise<unknown>;
-  /** Whether messages of devices of other accounts wait to be stored. */
+  /** Whether messages of other accounts' devices wait to be stored. */
   othersWait(accountId: number): boolean;
 };

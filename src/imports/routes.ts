@@ -12,15 +12,15 @@ import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 type ImportRoutesDeps = ImportPorts & {
   db: Database;
   clock: Clock;
-  /** Milliseconds that only go forward. */
+  /** A monotonic clock, ms. */
   monotonicClock: MonotonicClock;
   /** The account's quota `imports`. */
   limitOf: (accountId: number) => number;
 };
 
-/** An import begins within this time, or is refused. */
+/** An import begins within this time or is refused. */
 const waitMs = 10_000;
-/** Of all accounts: the database has other work than imports. */
+/** How many imports of all accounts work at once: the database has other work too. */
 const parallel = 2;
 
 const { device } = exampleIds;
@@ -29,7 +29,7 @@ const examples = {
   [ndjsonType]: `{"deviceAuthUuid":"${device}","sId":"0x01","val":21.5,"ts":1795219200000}\n`,
 };
 
-/** Measurements in bulk, into the history. */
+/** The route that imports measurements into the history. */
 export function importRoutes(deps: ImportRoutesDeps): Route[] {
   const { limitOf } = deps;
   const open = new FairBudget({ most: Infinity, mostOfKey: (account) => limitOf(Number(account)) });
@@ -78,9 +78,9 @@ export function importRoutes(deps: ImportRoutesDeps): Route[] {
   ];
 }
 
-/** What of an import that ended early is stored stays: whoever sent it is told how much that is. */
+/** Adds to the error of an import that ended early how many lines are stored. */
 function withProgress(error: unknown, receipt: Receipt): unknown {
-  // Where the body itself is wrong from its first line on, nothing was stored.
+  // A body with problems is wrong from its first line on, so nothing was stored.
   if (!(error instanceof DomainError) || error.problems.length > 0) return error;
   const { code, message, problems, retryAfterSeconds, exceeded, rate } = error;
   const done = `The import ended early: ${receipt.describe()}. If you repeat it, stored lines count as repeated.`;

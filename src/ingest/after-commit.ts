@@ -5,14 +5,15 @@
  *
  * - The acknowledgement (PUBACK, PUBREC, HTTP answer): the device sends the message again. A measurement with `ts` is
  *   then recognised as stored; one without is stored a second time.
- * - What is sent to devices over the bus: the device reads its state, configuration, profile and texts from the database
- *   when it subscribes or polls the next time. Errors are listed as rejections. The answer to `up/time` is gone: the
+ * - What is sent to devices over the bus: the device reads its state, configuration, profile and texts from the
+ *   database when it next subscribes or polls. Errors are listed as rejections. The answer to `up/time` is gone: the
  *   device asks again.
- * - The notice to streams of events and alarms: with the next notice they read on from their position in the database.
- * - Values for streams of measurements: streams that stay open miss them, streams that resume read them from the history.
+ * - The notice to streams of events and alarms: at the next notice they read on from their position in the database.
+ * - Values for streams of measurements: streams that stay open miss them; streams that resume read them from the
+ *   history.
  *
- * It does not lose a message to a person: that is a row of the same transaction (`notifications/outbox.ts`). So what
- * fails here is logged and not tried again, and what must not be lost does not belong here.
+ * A message to a person is not lost: it is a row of the same transaction (`notifications/outbox.ts`). So what fails
+ * here is logged and not retried, and what must not be lost does not belong here.
  */
 
 import type { Bus, LiveDevice, LiveValue } from '../bus/bus.ts';
@@ -25,9 +26,9 @@ import { addRejection, type Changes, type MeasurementRow } from './rules/model.t
 import type { Written } from './write.ts';
 import type { Clock } from '../lib/clock-readings.ts';
 
-/** What is counted. */
+/** What the metrics count. */
 export type IngestObserver = {
-  /** A batch is done, `seconds` after it was taken up. */
+  /** A batch is done, `seconds` after it was taken. */
   batch(messages: number, seconds: number): void;
   stored(measurements: number): void;
   rejected(reason: string, count: number): void;
@@ -41,13 +42,13 @@ export type AfterCommitDeps = {
   /** Sends a device the profile that waits for its answer. */
   handOver: (device: DeviceIdentity) => Promise<void>;
   observe?: IngestObserver | undefined;
-  /** To whose values anybody listens; absent: to nobody's. */
+  /** Whose values anybody listens to. Absent: nobody's. */
   listeners?: ValueListeners | undefined;
 };
 
 /**
- * What follows a commit and is no row: the messages are acknowledged, devices are sent what is for them, and
- * streams hear of new events. It is stored whatever comes of this: what goes wrong here is logged only.
+ * Acknowledges the messages, sends devices their messages, and notifies streams of new events. The batch is stored
+ * whatever happens here, so errors are only logged.
  */
 export function afterCommit(plan: Plan, written: Written, deps: AfterCommitDeps): void {
   const { recorded } = written;
@@ -95,7 +96,7 @@ const timeOf = ({ echo }: TimeRequest, ts: number): Downlink => ({
   payload: { ts, echo },
 });
 
-/** Streams are to look: events were recorded, or alarms may have changed. */
+/** Tells streams to look: events were recorded, or alarms may have changed. */
 function publishEvents(
   recorded: NewEvent[],
   signals: Changes['signals'],
@@ -107,7 +108,7 @@ function publishEvents(
   bus.publish('events', { accountIds, deviceIds });
 }
 
-/** Adds what was committed of messages whose senders ask to what is known of them. */
+/** Adds what was committed to the outcome of messages whose senders want it. */
 function noteOutcomes(
   { outcomes, events }: Pick<Changes, 'outcomes' | 'events'>,
   { added, recorded }: Pick<Written, 'added' | 'recorded'>,
@@ -130,7 +131,7 @@ function noteOutcomes(
   }
 }
 
-/** `kept`: those that the quota let through. `fresh`: those that were not recorded before. */
+/** `kept`: events within the quota. `fresh`: events that were not recorded before. */
 function noteEvents(
   outcome: Outcome,
   reported: NewEvent[],
@@ -148,16 +149,16 @@ function noteEvents(
   outcome.rejected.push({ reason: 'events-not-recorded', message, path: '', more: beyond });
 }
 
-/** To whose values anybody listens, in any process. */
+/** Whose values anybody listens to, in any process. */
 type ValueListeners = {
   isEmpty(): boolean;
   has(accountId: number): boolean;
 };
 
-/** Of one message: half a millisecond to write it, and another one to read it. */
+/** Values in one message: half a millisecond to write, and the same to read. */
 const valuesPerMessage = 500;
 
-/** Publishes what was committed of accounts to whose values somebody listens, in its order. */
+/** Publishes the committed values of accounts that somebody listens to, in order. */
 export function publishValues(
   { deviceBatches, rows }: Pick<Plan, 'deviceBatches' | 'rows'>,
   listeners: ValueListeners,
@@ -185,14 +186,14 @@ export function publishValues(
   send();
 }
 
-/** Where the next value of a device goes. */
+/** The list for the next value of a device. */
 function valuesOf(
   byAccount: Map<number, LiveDevice[]>,
   { accountId, deviceId, uuid }: DeviceIdentity,
 ): LiveValue[] {
   const devices = byAccount.get(accountId) ?? [];
   byAccount.set(accountId, devices);
-  // Rows of a device stand one behind the other.
+  // The rows of a device follow each other.
   const last = devices.at(-1);
   if (last?.deviceId === deviceId) return last.values;
   const values: LiveValue[] = [];

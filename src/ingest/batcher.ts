@@ -5,50 +5,50 @@ import { type DeviceQueue, type DeviceQueues, takeBatch, type DeviceBatch } from
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 export type BatcherOptions = {
-  /** Transactions beside each other, at most; one more may begin behind another's commit. */
+  /** The most transactions at the same time. One more may begin behind another's commit. */
   maxInFlight: number;
   /**
-   * Another transaction begins beside one that is under way when this many messages wait, or when that one
-   * takes this long. Few and large ones cost less than many small ones.
+   * Another transaction begins beside one under way when this many messages wait, or when that one takes this long. A
+   * few large transactions cost less than many small ones.
    */
   anotherAtMessages: number;
   anotherAfterMs: number;
-  /** What one transaction may cost, about, in ordinary measurements: one that many causes read counts more. */
+  /** About what one transaction may cost, in ordinary measurements. A measurement that many causes read counts more. */
   maxBatchItems: number;
 };
 
 export type Batcher = {
   /** Something waits in a queue. */
   wake(): void;
-  /** Messages in the transactions under way. */
+  /** How many messages are in the transactions under way. */
   depth(): number;
   /**
-   * Whether messages of no other account wait, or were taken within `quietMs`, and no more of this one's than a
-   * transaction takes.
+   * Whether no other account has waiting messages or had some taken within `quietMs`, and fewer than
+   * `anotherAtMessages` messages wait.
    */
   isAlone(accountId: number, quietMs: number): boolean;
-  /** Resolves when nothing is under way, and nothing that could be. */
+  /** Resolves when nothing is under way and nothing more can be begun. */
   drain(): Promise<void>;
-  /** Begins no other batch; what waits fails. */
+  /** Begins no further batch and fails what waits. */
   stop(): void;
 };
 
 /**
- * Of what a batch of ticks costs by estimate, most is to read its devices, piece by piece: it may be so many
- * times as much. What it costs to plan is bounded as always.
+ * Most of the estimated cost of a batch of ticks is reading its devices, which is done in pieces. So the batch may cost
+ * this many times as much. What planning costs is bounded as always.
  */
 const readFactor = 4;
 
 type BatcherDeps = {
-  /** Milliseconds that only go forward. */
+  /** A monotonic clock, ms. */
   monotonicClock: MonotonicClock;
-  /** Told of each batch that is done, and how long it took. */
+  /** Called for each finished batch, with its duration. */
   observe?: ((messages: number, seconds: number) => void) | undefined;
 };
 
 /**
- * Takes what waits in the queues as batches, few and large. Ticks have one of their own beside them: where many
- * devices are read for these, messages would wait for it. `storeBatch` never rejects.
+ * Takes what waits in the queues in few, large batches. Ticks have batches of their own, because reading many devices
+ * for them would delay messages. `storeBatch` never rejects.
  */
 export function createBatcher(
   options: BatcherOptions,
@@ -60,13 +60,13 @@ export function createBatcher(
   /** A batch of ticks is under way, beside the others. */
   let isTicking = false;
   let messagesInFlight = 0;
-  /** Accounts whose messages were taken. */
+  /** The accounts whose messages were taken, and when. */
   const taken = new LastByOthers();
-  /** The batch whose commit was sent while it was alone: the next one is planned on top of it. */
+  /** The batch whose commit was sent while it was alone. The next one is planned on top of it. */
   let ahead: Batch | null = null;
   let scheduled = false;
   let stopped = false;
-  /** The newest transaction takes long: another one may begin beside it. */
+  /** The newest transaction takes long, so another one may begin beside it. */
   let isLate = false;
   const late = setTimeout(() => {
     isLate = true;
@@ -82,7 +82,7 @@ export function createBatcher(
     return isLate || queues.waiting >= options.anotherAtMessages;
   }
 
-  /** What a batch of ticks is planned on is committed. */
+  /** Ticks are planned only on what is committed. */
   function mayTick(): boolean {
     return !isTicking && !ahead;
   }
@@ -123,7 +123,7 @@ export function createBatcher(
         if (stopped) failWaiting();
       },
       onCommitSent(committing) {
-        // Only alone: of two, each would have to be behind the other.
+        // Only if it is alone: of two batches each would have to be behind the other.
         if (areTicks || inFlight > 1) return;
         batch.committing = committing;
         ahead = batch;
@@ -131,7 +131,7 @@ export function createBatcher(
         beginBatches();
       },
       partDone(part) {
-        // Otherwise their next messages may be taken already.
+        // With the commit sent, their next messages may be taken already.
         if (batch.committing) return;
         const gone = new Set(part.map(({ queue }) => queue));
         held = held.filter(({ queue }) => !gone.has(queue));
@@ -159,7 +159,7 @@ export function createBatcher(
   }
 
   return {
-    /** All that one turn of the event loop brings shares a transaction. */
+    /** Everything that arrives in one turn of the event loop shares a transaction. */
     wake() {
       if (scheduled || !(mayBegin() || (queues.readyTicks.size > 0 && mayTick()))) return;
       scheduled = true;
@@ -189,29 +189,29 @@ export function createBatcher(
 }
 
 /**
- * Messages that are stored together. It holds their devices' queues until it is done, so that one device's
+ * Messages that are stored together. A batch holds the queues of its devices until it is done, so that each device's
  * messages keep their order. Whoever stores it calls, in this order:
- * 1. `requeue`, where its first transaction has no room for all of it;
- * 2. `onCommitSent`, when nothing is left to do for that transaction but its commit;
- * 3. `partDone`, where parts of it are stored by transactions of their own: each as it is done.
+ * 1. `requeue`, if its first transaction has no room for everything,
+ * 2. `onCommitSent`, when only the commit of that transaction remains,
+ * 3. `partDone`, for each part that is stored by transactions of its own, as it is done.
  */
 export type Batch = {
   deviceBatches: DeviceBatch[];
   /**
-   * The batch whose commit is under way, and on top of which this one is planned; null: none. Let go of when
-   * this one is done: otherwise each would keep all before it in memory.
+   * The batch whose commit is under way, and on top of which this one is planned; null: none. It is dropped when this
+   * batch is done: otherwise each batch would keep all earlier ones in memory.
    */
   behind: Batch | null;
-  /** Its commit, once it was sent while the batch was alone. */
+  /** Its commit, if that was sent while the batch was alone. */
   committing: Committing | null;
-  /** Devices of which something was given up: what follows of them must not be stored before it comes again. */
+  /** Devices with a message that was given up. Later ones must not be stored before it is sent again. */
   givenUp: Set<DeviceQueue>;
-  /** Resolves when all of it is stored, put back or failed. */
+  /** Resolves when everything is stored, requeued or failed. */
   done: Promise<void>;
-  /** Messages of it that wait again, in front of their queues; so many fragments are the rests of split messages. */
+  /** Returns messages to the front of their queues. `rests`: how many fragments are the rest of a split message. */
   requeue(postponed: DeviceBatch[], rests: number): void;
-  /** The queues know what follows the commit: if the batch is alone, the next messages of its devices are taken. */
+  /** The queues know the state after this commit. If the batch is alone, the next messages of its devices are taken. */
   onCommitSent(committing: Committing): void;
-  /** The next messages of these devices may be taken, while others of the batch are still to be stored. */
+  /** The next messages of these devices may be taken, while others of the batch still have to be stored. */
   partDone(part: DeviceBatch[]): void;
 };

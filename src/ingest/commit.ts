@@ -28,29 +28,29 @@ export type CommitDeps = AfterCommitDeps & {
   writers: Writers;
   loadDeviceStates: ContextLoader;
   findStored: FindStored;
-  /** Told of the devices that were read or used. */
+  /** Counts the memory of the devices that were read or used. */
   remembered: ContextCache;
-  /** Charged for what a plan costs. */
+  /** Charges accounts for what a plan costs. */
   queues: Pick<DeviceQueues, 'charge' | 'failBehind'>;
   limits: ApplyLimits;
   /** What one transaction may cost: `planBatch`. */
   maxBatchItems: number;
-  /** Absent: all events are recorded, and nothing is counted. */
+  /** Absent: all events are recorded, and none are counted. */
   eventQuota?: EventQuotaFilter | undefined;
 };
 
 type CommitOptions = {
-  /** No measurement of it is expected to be stored already. */
+  /** No measurement in it is expected to be stored already. */
   areNew: boolean;
   /** The commit under way on top of which this is planned. */
   behind: Committing | null | undefined;
-  /** The commit is sent, and the queues know what follows it; some of the plan's messages may be postponed. */
+  /** The commit was sent, and the queues know the state after it. The plan may have postponed some messages. */
   onCommitSent: (plan: Plan, committing: Committing) => void;
 };
 
 /**
- * What is read for a transaction; `ticked`: those that have nothing but ticks, with the time of the last; `arrived`: when
- * the first fragment of each arrived (ms).
+ * The queues whose devices are read in a transaction. `ticked`: those that have only ticks, with the time of the last
+ * one. `arrived`: when the first fragment of each arrived, ms.
  */
 type Unread = {
   queues: Set<DeviceQueue>;
@@ -61,9 +61,9 @@ type Unread = {
 const allRead: ReadonlySet<DeviceQueue> = new Set();
 
 /**
- * Stores messages in one transaction, or as many as one may cost: loads what is not known of their devices,
- * plans, writes, commits, and tells. Throws what the database says, `StaleDeviceState` or `MillisecondFull`:
- * whether it is stored may be unknown then, and what the queues know too.
+ * Stores messages in one transaction, or as many of them as one may cost: loads unknown device states, plans, writes,
+ * commits, and runs what follows the commit. Throws the database's errors, `StaleDeviceState` or `MillisecondFull`.
+ * After an error it may be unknown whether the messages are stored and whether the queues' states are valid.
  */
 export async function commitBatch(
   deviceBatches: DeviceBatch[],
@@ -89,7 +89,7 @@ export async function commitBatch(
     deps.queues.charge(deviceBatches, plan.charges);
     if (plan.rows.events.length > 0 && deps.eventQuota && !isOver())
       leftOut = deps.eventQuota.dropBeyond(plan, plan.deviceBatches);
-    // To write what took half of that to plan is a piece of its own.
+    // A plan that took more than half of what a transaction may cost is written in another turn of the event loop.
     if (plan.cost > deps.maxBatchItems / 2) {
       await setImmediate();
       if (isOver()) throw new StaleDeviceState();
@@ -100,18 +100,18 @@ export async function commitBatch(
   async function findKept(tx: Transaction, read: DeviceBatch[]) {
     const known = read.filter(({ queue }) => queue.deviceState !== null);
     const stored = await findStoredAlready(tx, known, deps.findStored);
-    // Forgotten meanwhile: that is no sign of a removal.
+    // Forgotten in the meantime, which does not mean that the device was removed.
     if (isOver() || known.some(({ queue }) => queue.deviceState === null))
       throw new StaleDeviceState();
     return stored;
   }
 
   function onCommitting(committing: Committing): void {
-    // A database that did not answer for long goes on with what was tried again meanwhile.
+    // A database that did not answer for long may continue after the batch was retried.
     if (stage === 'over' || !plan) return;
     stage = 'sent';
     if (leftOut !== noneLeftOut) deps.eventQuota?.committing(leftOut);
-    // A silent device is read again when it speaks: the memory is for those that send.
+    // A silent device is read again when it sends. The memory is for those that send now.
     for (const { queue, deviceState } of plan.after)
       queue.deviceState = unread.ticked.has(queue) ? null : deviceState;
     for (const { queue } of plan.deviceBatches) deps.remembered.note(queue);
@@ -127,7 +127,7 @@ export async function commitBatch(
   } catch (error) {
     deps.eventQuota?.undo(leftOut, isSent(stage));
     if (error instanceof StaleDeviceState) noteForgotten(error, deviceBatches, unread.queues);
-    // They were read as claimed, and with the rollback they are not.
+    // They were read with a version that the rollback has undone.
     for (const queue of unread.queues) queue.deviceState = null;
     throw error;
   } finally {
@@ -139,8 +139,8 @@ export async function commitBatch(
 }
 
 /**
- * Reads what is not known of devices, and notes those in `unread`. Gives those that one transaction has no room
- * to read. Throws `StaleDeviceState` where others changed meanwhile.
+ * Reads unknown device states, and notes their queues in `unread`. Returns the queues that one transaction has no room
+ * to read. Throws `StaleDeviceState` if others changed in the meantime.
  */
 async function load(
   deviceBatches: DeviceBatch[],
@@ -159,7 +159,7 @@ async function load(
   }
   if (queues.size === 0) return allRead;
   const { deviceStates, left } = await loadDeviceStates(tx, [...queues], ticked, arrived);
-  // Forgotten while others were read: that is no sign of a removal.
+  // Forgotten while others were read, which does not mean that the device was removed.
   const isForgotten = ({ queue }: DeviceBatch) => queue.deviceState === null && !queues.has(queue);
   if (isOver() || deviceBatches.some(isForgotten)) throw new StaleDeviceState();
   for (const queue of queues) {
@@ -180,17 +180,17 @@ function noteForgotten(
       error.forgotten.add(queue.device.deviceId);
 }
 
-/** TypeScript does not see that a callback has changed it. */
+/** A function, because TypeScript does not see that a callback changes the variable. */
 const isSent = (stage: 'open' | 'sent' | 'over'): boolean => stage === 'sent';
 
-/** Those of the rows that the history has. */
+/** Finds which of the rows are in the history. */
 type FindStored = (tx: Sql, rows: MeasurementRow[]) => Promise<MeasurementRow[]>;
 
 const none: ReadonlyMap<number, StoredAlready> = new Map();
 
 /**
- * What the history has of the measurements of devices where the newest of each sense does not tell: below it,
- * ahead of their arrival, or of a sense with a clock of its own. To be asked where a redelivery is expected.
+ * What the history already has of the measurements that the newest one of each sense does not decide: those older than
+ * it, ahead of their arrival, or of a sense with a stored watermark. Called when redeliveries are expected.
  */
 async function findStoredAlready(
   tx: Sql,
@@ -215,7 +215,7 @@ async function findStoredAlready(
   );
 }
 
-/** All that its purposes read, where one of them is in doubt. */
+/** All measurements that the device's purposes read, if any of them is in doubt. */
 function rowsOf(
   { device, watched, seen, clocks }: DeviceState,
   fragments: DeviceBatch['fragments'],

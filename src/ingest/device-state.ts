@@ -29,12 +29,12 @@ import {
 } from './write.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
-/** How much of what was read is taken in at a stretch: `Budget`. */
+/** How much of what was read is processed without a pause: `Budget`. */
 const readAtOnce = 1_000;
 
 const none: ReadonlyMap<string, number> = new Map();
 
-/** Of devices whose alarms wait for a fresh measurement: of which senses. */
+/** For devices whose alarms wait for a fresh measurement: of which senses. */
 export type ListWaitingSenses = (
   tx: Sql,
   deviceIds: number[],
@@ -42,15 +42,15 @@ export type ListWaitingSenses = (
 
 const noneWait: ListWaitingSenses = async () => new Map();
 
-/** What was read, by device; `left`: queues that there was no room for. */
+/** What was read, by device. `left`: queues that there was no room for. */
 type Loaded = {
   deviceStates: ReadonlyMap<number, DeviceState>;
   left: ReadonlySet<DeviceQueue>;
 };
 
 /**
- * `ticked`: those of them that have nothing but ticks, with the time of the last one; absent: none. `arrived`: when the
- * first message or tick of each arrived, ms; absent: nothing that is stored is ahead of it.
+ * `ticked`: those of the queues that have only ticks, with the time of the last one; absent: none. `arrived`: when the
+ * first message or tick of each arrived, ms; absent: no stored value counts as ahead.
  */
 export type ContextLoader = (
   tx: Sql,
@@ -60,11 +60,10 @@ export type ContextLoader = (
 ) => Promise<Loaded>;
 
 /**
- * Reads what is to be known of devices, and makes those with a profile the transaction's own: another
- * process that has one of their messages under way is waited for, so that what is the newest in the
- * history is the newest. A device that was removed has none, nor has one with ticks alone that is not due any
- * more, or that another process has. Reads as many of the devices as
- * `remembered` has room for at once, one at least.
+ * Reads device states, and claims devices with a profile for the transaction. If another process has a message of such
+ * a device under way, this waits for it, so that the newest value in the history is really the newest. A removed device
+ * has no state. Nor has one with only ticks that is no longer due or that another process has. Reads as many devices as
+ * `remembered` has room for at once; at least one.
  */
 export function createContextLoader(
   findNewest: FindNewest,
@@ -122,7 +121,7 @@ async function claimAndList(
   return rows.filter(({ device_id }) => !left.has(device_id));
 }
 
-/** Returns to the event loop now and then: evidence can be long, and there can be many devices. */
+/** Yields to the event loop now and then: evidence can be long, and there can be many devices. */
 async function toDeviceStates(rows: DeviceRow[], layouts: Layouts): Promise<DeviceState[]> {
   const deviceStates: DeviceState[] = [];
   let budget = new Budget(readAtOnce);
@@ -167,7 +166,7 @@ async function toDeviceState(row: DeviceRow, layouts: Layouts): Promise<DeviceSt
   };
 }
 
-/** How evidence is stored, with what it comes to. */
+/** Decodes stored evidence, and notes how it is stored. */
 async function toEvidence(
   profile: Profile,
   { version, evidence_log }: DeviceRow,
@@ -195,10 +194,10 @@ function toReported(row: DeviceRow): Reported | null {
   return ts === null || puId === null || stId === null ? null : { ts, puId, stId };
 }
 
-/** What profiles say, compiled, by the number of their content. */
+/** Compiled contents of profiles, by content id. */
 type Layouts = ReadonlyMap<number, Content['layout']>;
 
-/** The queues that one transaction has no room to read; the first one has. */
+/** The queues that one transaction has no room to read. The first one always has room. */
 async function pickLeft(
   tx: Sql,
   queues: DeviceQueue[],
@@ -228,7 +227,7 @@ function missingBytes(size: DeviceSize, counted: Set<number>, remembered: Contex
   return size.contents.filter(isMissing).reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** Those that the devices have: taken along at once, for while others are read they may be dropped here. */
+/** The compiled contents that the devices need, copied at once: the cache may drop them during later reads. */
 async function loadContents(
   tx: Sql,
   rows: DeviceRow[],
@@ -256,7 +255,7 @@ async function loadContents(
   return layouts;
 }
 
-/** To compile so much takes some milliseconds: others have a turn. */
+/** Compiling this much takes some milliseconds, so it is followed by a pause. */
 const pauseBytes = 65_536;
 
 function profileOf(
@@ -268,16 +267,16 @@ function profileOf(
   return pId !== null && layout ? { pId, ...layout } : undefined;
 }
 
-/** A compiled profile without its identifier: profiles of an account that say the same have one. */
+/** A compiled profile without its identifier. An account's profiles with the same content share it. */
 type Content = {
   id: number;
   layout: Omit<Profile, 'pId'>;
   bytes: number;
-  /** Devices that are remembered and have it. */
+  /** How many remembered devices use it. */
   users: number;
 };
 
-/** A device that is remembered; `used`: when, as a number that only grows. */
+/** A remembered device. `used`: when it was last used, as a counter. */
 type CachedDevice = {
   queue: DeviceQueue;
   deviceState: DeviceState;
@@ -287,7 +286,7 @@ type CachedDevice = {
   used: number;
 };
 
-/** All that is remembered of one account's devices. */
+/** What is remembered of one account's devices. */
 class AccountCache {
   bytes = 0;
   readonly #clock: Clock;
@@ -314,7 +313,7 @@ class AccountCache {
     this.bytes += content.bytes;
   }
 
-  /** Says whether the device takes as much as when it was kept: mostly it does. */
+  /** Marks the device as used. False if it may take another amount of memory than before; usually it does not. */
   touch(queue: DeviceQueue, deviceState: DeviceState, used: number): boolean {
     const kept = this.#kept.get(queue.device.deviceId);
     if (kept?.queue !== queue || (queue.lastArrival?.size ?? 0) > kept.arrivals) return false;
@@ -327,7 +326,7 @@ class AccountCache {
     return true;
   }
 
-  /** `bytes`: what it takes beside its profiles. */
+  /** `bytes`: what it takes besides its profiles. */
   keep(queue: DeviceQueue, deviceState: DeviceState, bytes: number, used: number): void {
     const { deviceId } = queue.device;
     const profiles = [deviceState.current?.profile, deviceState.pending];
@@ -339,14 +338,14 @@ class AccountCache {
     this.bytes += bytes;
   }
 
-  /** Has it take no more than `most`, unless devices of a batch under way do: then it looks again later. */
+  /** Shrinks to `most` bytes. If devices of a batch under way prevent that, it waits until more has been added. */
   shrinkWithin(most: number): void {
     if (this.bytes <= Math.max(most, this.#lookAgainAt)) return;
     this.shrink(most * 0.9);
     this.#lookAgainAt = this.bytes > most ? this.bytes * 1.1 : 0;
   }
 
-  /** Forgets what was not used for longest, down to `target`; spares devices of a batch under way. */
+  /** Forgets the least recently used devices until `target` bytes are left. Spares devices of a batch under way. */
   shrink(target: number): void {
     for (const content of this.#contents.values()) this.#dropUnused(content);
     if (this.bytes <= target) return;
@@ -384,34 +383,34 @@ function leastUsedFirst([, a]: [number, CachedDevice], [, b]: [number, CachedDev
   return a.used - b.used;
 }
 
-/** The times given lately to measurements that had none: those in the future are needed still. */
+/** Forgets the times given to measurements without one, unless some are so recent that they are still needed. */
 function forgetArrivals(queue: DeviceQueue, nowTs: WallMs): boolean {
   for (const ts of queue.lastArrival?.values() ?? []) if (ts >= nowTs - 1_000) return false;
   queue.lastArrival = null;
   return true;
 }
 
-/** Compiled, a profile takes so many times its bytes as JSON; measured, of the shape that takes most. */
+/** A compiled profile takes this many times its bytes as JSON; measured with the shape that takes most. */
 const compiledFactor = 13;
 const compiledOverhead = 2_000;
 
-/** What is remembered of a device beside its profiles, its evidence and its senses. */
+/** What is remembered of a device besides its profiles, evidence and senses. */
 const deviceOverhead = 1_500;
 const senseBytes = 160;
 const newestBytes = 200;
 const arrivalBytes = 320;
 
 /**
- * One account may take this part of all, and so many bytes more for each of its devices: many plain devices
- * of a single account stay remembered, and large profiles or evidence of one do not fill the memory.
+ * An account may take this part of the total, and this many bytes more for each of its devices. So many plain devices
+ * of one account stay remembered, and large profiles or evidence of one account do not fill the memory.
  */
 const accountShare = 1 / 8;
 const plainDeviceBytes = 4_096;
 
 /**
- * Counts, in bytes by estimate, what ingest remembers between two messages: profiles, each content once,
- * and what it knows of devices. Beyond its share an account, and beyond `maxBytes` the account that has
- * most, forgets what it did not use for longest; it is read again with the device's next message.
+ * Counts, in estimated bytes, what ingest remembers between messages: profiles, each content once, and the states of
+ * devices. An account beyond its share, or beyond `maxBytes` the largest account, forgets what it did not use for
+ * longest. A forgotten device is read again with its next message.
  */
 export class ContextCache {
   readonly #maxBytes: number;
@@ -429,7 +428,7 @@ export class ContextCache {
     return this.#bytes;
   }
 
-  /** How much of what is stored one transaction may read: what it reads is remembered, or on its way there. */
+  /** How many stored bytes one transaction may read. What it reads is remembered, or about to be. */
   get maxReadBytes(): number {
     return this.#maxBytes / 64;
   }
@@ -438,7 +437,7 @@ export class ContextCache {
     return this.#holdings.get(accountId)?.find(contentId);
   }
 
-  /** `jsonBytes`: of its purposes as they are stored. */
+  /** `jsonBytes`: the length of its purposes as stored. */
   addContent(accountId: number, id: number, layout: Content['layout'], jsonBytes: number): void {
     if (this.findContent(accountId, id)) return;
     const bytes = compiledOverhead + compiledFactor * jsonBytes;
@@ -460,7 +459,7 @@ export class ContextCache {
     if (this.#bytes > this.#maxBytes) this.shrink(this.#maxBytes * 0.9);
   }
 
-  /** Forgets until so many bytes are left, or only what a batch under way needs. */
+  /** Forgets until `target` bytes are left, or only what a batch under way needs. */
   shrink(target = 0): void {
     const largestFirst = () => [...this.#holdings].toSorted(([, a], [, b]) => b.bytes - a.bytes);
     for (let round = 0; round < maxRounds && this.#bytes > target; round += 1) {
@@ -472,7 +471,7 @@ export class ContextCache {
       this.#change(largest[0], (holding) => holding.shrink(Math.max(fair, own)));
       if (this.#bytes === before) break;
     }
-    // Where the largest has nothing to give: a batch of it is under way.
+    // If the largest account has nothing left to give because its batch is under way, the others give.
     for (const [accountId, { bytes }] of largestFirst()) {
       const excess = this.#bytes - target;
       if (excess <= 0) return;
@@ -498,7 +497,7 @@ function bytesOf({ senses, watched, current, pending, runtime }: DeviceState): n
   return deviceOverhead + senses.size * senseBytes + watched.size * (newestBytes + own) + evidence;
 }
 
-/** Of a device with two profiles: senses that are numbered for it alone. */
+/** Whether the senses are numbered for this device alone, as in a device with two profiles. */
 function isOwn(watched: DeviceState['watched'], ...profiles: (Profile | null | undefined)[]) {
   return profiles.every((profile) => profile?.senses !== watched);
 }

@@ -23,9 +23,9 @@ const noCounts = (): EventCounts => ({
   alarms: 0,
 });
 
-/** Counts what accounts bring, and says how many more of their events may be recorded. */
+/** Counts what accounts send, and says how many more of their events may be recorded. */
 export type EventQuotaOptions = EventLimits & {
-  /** Of a commit; `events` are sense events, `moves` the others, `alarms` those that opened. */
+  /** Counts a commit. `events` are sense events, `moves` the other events, `alarms` those that opened. */
   count(accountId: number, counts: EventCounts): void;
 };
 
@@ -33,8 +33,8 @@ const tellEveryMs = 60_000;
 const mostRemembered = 10_000;
 
 /**
- * Those of a plan that are not recorded, the devices that are told so, what each message records, and what
- * the plan takes of each account's quotas until it is committed or given up.
+ * The events of a plan that are not recorded, the devices told so, how many events each message records, and what the
+ * plan takes of each account's quotas until it is committed or given up.
  */
 type LeftOut = {
   events: NewEvent[];
@@ -50,7 +50,7 @@ export const noneLeftOut: LeftOut = {
   taken: new Map(),
 };
 
-/** Holds plans to the quota. What is left out of one are rows only: moves, push and SMS stay. */
+/** Applies the quota to plans. Only rows are left out: changes of state, push and SMS remain. */
 export function createEventQuota(
   quota: EventQuotaOptions,
   { monotonicClock, newUuid }: { monotonicClock: MonotonicClock; newUuid: () => string },
@@ -58,7 +58,7 @@ export function createEventQuota(
   const toldMs = new LRUCache<number, number>({ max: mostRemembered });
   const underWay = createUnderWay();
 
-  /** Takes the sense events beyond the quota out of a plan, before it is written. */
+  /** Removes the sense events beyond the quota from a plan, before it is written. */
   function dropBeyond(plan: Plan, deviceBatch: DeviceBatch[]): LeftOut {
     const { beyond: events, recorded, isDayOver } = takeBeyond(plan, quota, underWay.of);
     const taken = underWay.take(plan.rows.events);
@@ -68,7 +68,7 @@ export function createEventQuota(
     for (const { deviceId } of events) counts.set(deviceId, (counts.get(deviceId) ?? 0) + 1);
     const isDue = (deviceId: number) =>
       (toldMs.get(deviceId) ?? -Infinity) + tellEveryMs <= monotonicClock();
-    // A device is told of what its own messages led to.
+    // A device is told only about events of its own messages.
     const due = deviceBatch.filter(({ queue, fragments }) => {
       const { deviceId } = queue.device;
       return counts.has(deviceId) && isDue(deviceId) && !areTicks(fragments);
@@ -81,13 +81,13 @@ export function createEventQuota(
     return { events, told: due.map(({ queue }) => queue.device.deviceId), recorded, taken };
   }
 
-  /** What follows of a message that was cut is planned on top of what is being committed. */
+  /** The commit was sent: the rest of a split message is planned on top of it. */
   function committing({ recorded, told }: LeftOut): void {
     for (const [message, count] of recorded) message.recorded += count;
     for (const deviceId of told) toldMs.set(deviceId, monotonicClock());
   }
 
-  /** It was not committed, and is planned again. `wasCommitting`: `committing` was told of it. */
+  /** The plan was not committed, and is planned again. `wasCommitting`: whether `committing` was called. */
   function undo({ recorded, told, taken }: LeftOut, wasCommitting: boolean): void {
     underWay.refund(taken);
     if (!wasCommitting) return;
@@ -127,15 +127,15 @@ export function createEventQuota(
 
 export type EventQuotaFilter = ReturnType<typeof createEventQuota>;
 
-/** Sense events, and changes of state, that are planned and not committed. */
+/** Sense events and changes of state that are planned but not committed. */
 type UnderWay = { events: number; moves: number };
 
 const nothing: UnderWay = { events: 0, moves: 0 };
 
-/** What transactions under way will record, by account: it counts before it is committed. */
+/** What transactions under way will record, by account. It counts against the quota before the commit. */
 type EventsUnderWay = {
   of(accountId: number): UnderWay;
-  /** Gives what was taken, to be given back once it is committed, or will not be. */
+  /** Adds the events. Returns what was added, to pass to `refund` once they are committed or never will be. */
   take(events: NewEvent[]): ReadonlyMap<number, UnderWay>;
   refund(taken: ReadonlyMap<number, UnderWay>): void;
 };
@@ -179,22 +179,22 @@ function change(
 
 /** How many more events of an account may be recorded. */
 type EventLimits = {
-  /** Today (UTC), of `eventsPerDay`; what is not committed yet is not counted. */
+  /** Today (UTC), of `eventsPerDay`. Uncommitted events are not counted. */
   eventsLeft(accountId: number): number;
-  /** Now, of `eventsPerSecond`, with changes of state; what is not committed yet is not counted. */
+  /** Now, of `eventsPerSecond`, which includes changes of state. Uncommitted events are not counted. */
   eventsLeftNow(accountId: number): number;
-  /** Of one message. */
+  /** How many events one message may record. */
   eventsPerMessage(accountId: number): number;
 };
 
 type Beyond = {
   beyond: NewEvent[];
   recorded: Map<Message, number>;
-  /** Accounts for whose events the day was over. */
+  /** Accounts whose daily quota was used up. */
   isDayOver: Set<number>;
 };
 
-/** Takes the sense events beyond the quota out of a plan. */
+/** Removes the sense events beyond the quota from a plan. */
 function takeBeyond(
   { rows, sources }: Plan,
   quota: EventLimits,
@@ -242,7 +242,7 @@ function takeBeyond(
   return result;
 }
 
-/** Alarms are decided all the same. */
+/** Marks the signals of these events as unrecorded. Alarms are decided nevertheless. */
 function noteUnrecorded({ rows }: Plan, events: NewEvent[]): void {
   if (rows.signals.length === 0) return;
   const out = new Set<RecordedEvent>(events.map(({ event }) => event));
@@ -258,7 +258,7 @@ const until: Record<UsedUp, string> = {
   eventsPerSecond: ', because too many came at once',
 };
 
-/** Has a device told how many events of its own messages were not recorded. */
+/** Tells a device how many events of its own messages were not recorded. */
 function tellUnrecorded(
   { rows }: Plan,
   { queue, fragments }: DeviceBatch,

@@ -1,13 +1,13 @@
-/** First in, first out; what is in the middle leaves as fast. */
+/** First in, first out; elements can leave from the middle at the same cost. */
 type LinkedQueue<T> = { first: T | null; last: T | null };
 
 type Account<T> = LinkedQueue<T> & {
   readonly id: number;
-  /** What it may still spend; below zero what it owes. */
+  /** What it may still spend; negative: what it owes. */
   deficit: number;
-  /** It is in the ring: something of it waits, or did when its turn was last over. */
+  /** It is in the ring: it has waiting elements, or had when its turn last ended. */
   isInRing: boolean;
-  /** The round in which it left the ring, or its debt was last brought up to date. */
+  /** The round in which it left the ring, or in which its debt was last updated. */
   round: number;
   next: Account<T> | null;
 };
@@ -19,13 +19,13 @@ export function createAccountQueue<T extends Queued<T>>(
 ): AccountQueue<T> {
   const { quantum, maxDebt, maxDebtors = 10_000 } = options;
   const accounts = new Map<number, Account<T>>();
-  /** The ring, from the account whose turn it is to the one that waits longest for its own. */
+  /** The ring, from the account whose turn it is to the one that waits longest. */
   let head: Account<T> | null = null;
   let tail: Account<T> | null = null;
-  /** When its turn is over every account has had one. */
+  /** When its turn ends, every account has had one. */
   let endOfRound: Account<T> | null = null;
   let round = 0;
-  /** Accounts of which something waits. */
+  /** How many accounts have waiting elements. */
   let waiting = 0;
   let forgetAt = leastRemembered;
 
@@ -46,13 +46,13 @@ export function createAccountQueue<T extends Queued<T>>(
     return account;
   }
 
-  /** What an account owes goes down by a turn a round, also while nothing of it waits. */
+  /** An account's debt goes down by a turn each round, even while it has nothing waiting. */
   function payOff(account: Account<T>): void {
     account.deficit = Math.min(0, account.deficit + (round - account.round) * quantum);
     account.round = round;
   }
 
-  /** Those that owe nothing any more, and the oldest of too many that do. */
+  /** Forgets accounts that owe nothing any more, and the oldest of too many debtors. */
   function forgetPaid(): void {
     let debtors = 0;
     for (const account of accounts.values()) {
@@ -101,7 +101,7 @@ export function createAccountQueue<T extends Queued<T>>(
     account.isInRing = false;
     account.round = round;
     account.next = null;
-    // What was not spent lapses.
+    // Unspent credit lapses.
     if (account.deficit >= 0) accounts.delete(account.id);
   }
 
@@ -150,7 +150,7 @@ export function createAccountQueue<T extends Queued<T>>(
   return turns;
 }
 
-/** Puts an element that is in no queue behind the others. */
+/** Appends an element that is in no queue. */
 function enqueue<T extends Queued<T>>(queue: LinkedQueue<T>, element: T): void {
   element.previous = queue.last;
   if (queue.last) queue.last.next = element;
@@ -158,7 +158,7 @@ function enqueue<T extends Queued<T>>(queue: LinkedQueue<T>, element: T): void {
   queue.last = element;
 }
 
-/** Takes one of its elements out, wherever it is. */
+/** Removes an element, wherever it is. */
 function unlink<T extends Queued<T>>(queue: LinkedQueue<T>, element: T): void {
   const { previous, next } = element;
   if (previous) previous.next = next;
@@ -168,36 +168,35 @@ function unlink<T extends Queued<T>>(queue: LinkedQueue<T>, element: T): void {
   element.previous = element.next = null;
 }
 
-/** What waits in an account's queue, and is a link of it while it does. */
+/** An element of an account's queue, which is also a link of it. */
 type Queued<T> = { readonly accountId: number; previous: T | null; next: T | null };
 
 type AccountQueueOptions = {
-  /** What an account may spend when its turn comes, as `Budget` counts. */
+  /** What an account may spend in a turn, as `Budget` counts. */
   quantum: number;
-  /** An account never owes more than this: what it takes beyond is forgiven. */
+  /** The most that an account can owe; more is forgiven. */
   maxDebt: number;
-  /** Accounts that owe something and have nothing waiting; the debts of further ones are forgotten. */
+  /** How many accounts may owe something without anything waiting. Further debts are forgotten. */
   maxDebtors?: number;
 };
 
 /**
- * Deficit round robin over accounts (Shreedhar and Varghese, 1995); an account's own elements keep their
- * order. Costs need not be known before an element is taken: they are charged afterwards, and an account
- * that spent more than it had passes its turns until that is paid. An account that waits alone is never held
- * back.
+ * Deficit round robin over accounts (Shreedhar and Varghese, 1995). The elements of an account keep their order. Costs
+ * need not be known when an element is taken: they are charged afterwards, and an account that overspent misses turns
+ * until that is paid off. An account that waits alone is never delayed.
  */
 export type AccountQueue<T> = {
-  /** Puts it behind what its account has waiting. */
+  /** Appends to what its account has waiting. */
   add(element: T): void;
-  /** Takes it out of the middle. */
+  /** Removes an element, wherever it is. */
   remove(element: T): void;
-  /** The next one whose turn it is; null where nothing waits. Its cost is to be charged before the next. */
+  /** Takes the next element in turn; null if none waits. Charge its cost before taking another. */
   next(): T | null;
-  /** What the account of the element taken last may still spend in this turn; `Infinity` while no other waits. */
+  /** What the account of the last taken element may still spend in this turn; `Infinity` if no other account waits. */
   remaining(): number;
-  /** Below zero it is given back. */
+  /** A negative cost is given back. */
   charge(accountId: number, cost: number): void;
-  /** Whether something of another account waits. */
+  /** Whether another account has waiting elements. */
   othersWait(accountId: number): boolean;
   /** How many elements wait. */
   readonly size: number;

@@ -6,12 +6,12 @@ import { type FindNewest, saveClocks } from './save-states.ts';
 import { claimStates } from './write.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Keeps the rows of devices for a transaction until it ends: nothing of them is evaluated meanwhile. */
+/** Locks the devices' rows until the transaction ends, so that nothing of them is evaluated meanwhile. */
 export async function holdDevices(tx: Sql, deviceIds: number[]): Promise<void> {
   await tx.query({
     name: 'import-hold',
-    // In order, so that two that hold the same ones wait for each other in one direction. Also those without a
-    // profile: one that is installed meanwhile would be evaluated beside what is not seen yet.
+    // In order, so that two transactions that lock the same devices do not deadlock. Includes devices without a
+    // profile: one installed meanwhile would be evaluated while the import is not visible yet.
     text: `
       select from device_state
        where device_id = any($1::bigint[])
@@ -22,8 +22,8 @@ export async function holdDevices(tx: Sql, deviceIds: number[]): Promise<void> {
 }
 
 /**
- * Has what was written of devices in this transaction count as stored for ingest from its commit on, in every
- * process: what any of them knows of the newest measurements is void, and read again.
+ * Makes what this transaction wrote of devices count as stored for ingest, in every process, from its commit on:
+ * whatever they remember of the newest measurements becomes invalid, and is read again.
  */
 export async function noteImported(
   tx: Sql,
@@ -45,7 +45,7 @@ type Extent = {
   isAhead: boolean;
 };
 
-/** The clocks of senses that are not where the history's newest measurement is, or would not be. */
+/** Saves the watermarks of senses whose clock is not at the history's newest measurement, or would not be. */
 async function saveClocksOf(
   tx: Sql,
   rows: readonly MeasurementRow[],

@@ -10,40 +10,40 @@ import type { FindNewest } from './save-states.ts';
 import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 
 /*
- * The way of a message, from the socket to its acknowledgement. Each step is the function of that name.
+ * The way of a message from the socket to its acknowledgement. Each step is the function of that name.
  *
  *   connector/mqtt
- *    1. take            read.ts                 reads whole packets, where its device may go on
- *    2. takePackets     read.ts                 takes PUBLISHes out of them, plain ones first (acceptLeading, publish.ts),
- *                                              others by accept; aedes gets the other packets, checked
- *       track           publish.ts              remembers whom to acknowledge (inflight.ts); an account beyond a quota
- *                                              waits here, unparsed (AccountBackpressure); others pass on (passOn)
- *    3. parseUplink     ../device/uplink.ts     makes measurements, events … of the payload, or rejections
+ *    1. take            read.ts                 reads whole packets, if its device may go on
+ *    2. takePackets     read.ts                 takes the PUBLISHes out of them, plain ones first (acceptLeading,
+ *                                              publish.ts), others by accept; aedes gets the other packets, checked
+ *       track           publish.ts              notes what to acknowledge (inflight.ts); passes it on (passOn), or
+ *                                              parks it unparsed if its account is beyond a quota (AccountBackpressure)
+ *    3. parseUplink     ../device/uplink.ts     turns the payload into measurements, events … or rejections
  *   src/ingest
  *    4. ingest          ingest.ts               queues it behind the messages of its device
- *    5. beginBatches    batcher.ts              begins a transaction where another one may begin (mayBegin)
+ *    5. beginBatches    batcher.ts              begins a transaction if another one may begin (mayBegin)
  *    6. takeBatch       queues.ts               takes what waits: accounts in turn, devices in order
- *    7. storeBatch      retry.ts                stores it, mostly by one commitBatch; what is tried where that
- *                                              fails says planRetry
- *    8. commitBatch     commit.ts               one transaction, of these steps:
+ *    7. storeBatch      retry.ts                stores it, usually in one commitBatch; planRetry says what is tried if
+ *                                              that fails
+ *    8. commitBatch     commit.ts               runs one transaction, in these steps:
  *       load            commit.ts               reads devices that are not remembered (device-state.ts)
- *       planBatch       plan.ts                 gives accounts their parts, and has each message applied to its device
+ *       planBatch       plan.ts                 divides the cost among accounts, and applies each message to its device
  *                                              (rules/apply.ts, pure)
  *       dropBeyond      event-quota.ts          leaves out events beyond the account's quota
- *       write           write.ts                writes device states and rows, all statements at once; where
- *                                              alarms are to be decided, that is done in between
+ *       write           write.ts                writes device states and rows, all statements at once; alarms, if any,
+ *                                              are decided in between
  *       onCommitSent    batcher.ts              lets the next batch begin on top of this commit
  *       afterCommit     after-commit.ts         after the commit: messages are stored, effects happen
  *   connector/mqtt    (for steps 1, 2, 9 and 10 HTTP has http/uplink.ts, a bridge bridge/bridge.ts)
- *    9. stored          inflight.ts             those before it on its connection first [MQTT-4.6.0-2]
- *   10. writePubacks    inflight.ts             all PUBACKs of a commit to one socket in one piece
+ *    9. stored          inflight.ts             waits for earlier messages of its connection [MQTT-4.6.0-2]
+ *   10. writePubacks    inflight.ts             writes all PUBACKs of a commit to one socket together
  */
 
 export type IngestOptions = BatcherOptions & {
   limits: StoreDeps['limits'];
-  /** Devices whose state is remembered while they are silent. */
+  /** How many silent devices have their state remembered. */
   maxRememberedDevices: number;
-  /** What may be remembered of them, with their profiles, in bytes by estimate. */
+  /** How many bytes, by estimate, may be remembered of devices and their profiles. */
   maxRememberedBytes: number;
   /** Absent: `retryBounds`. */
   retry?: RetryBounds | undefined;
@@ -60,7 +60,7 @@ export type IngestDeps = Pick<
   eventQuota?: EventQuotaOptions | undefined;
   /** The time of day, ms. */
   clock: Clock;
-  /** Milliseconds that only go forward. */
+  /** A monotonic clock, ms. */
   monotonicClock: MonotonicClock;
   newUuid: () => string;
   /** 0 to 1: spreads retries. */
@@ -68,36 +68,36 @@ export type IngestDeps = Pick<
 };
 
 export type Ingest = {
-  /** Stores the message, after those of the device that came before it, and tells `delivery`. */
+  /** Stores the message after earlier ones of its device, and reports to `delivery`. */
   ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void;
-  /** Evaluates what time alone brings to the device, after those of its messages that were read. */
+  /** Evaluates what time alone triggers for the device, after those of its messages that have been read. */
   tick(device: DeviceIdentity, delivery: Delivery): void;
-  /** Those of its messages that were withdrawn, and that no transaction holds, fail now. */
+  /** Fails those of its messages that were withdrawn and are in no transaction yet. */
   withdraw(device: DeviceIdentity): void;
-  /** Whether messages of accounts other than this one wait for a transaction. */
+  /** Whether messages of other accounts wait for a transaction. */
   othersWait(accountId: number): boolean;
-  /** Whether this account alone brought anything within `quietMs`, and no more of it waits than is stored soon. */
+  /** Whether only this account sent anything within `quietMs`, and few messages wait (see `Batcher`). */
   isAlone(accountId: number, quietMs: number): boolean;
-  /** Whether transactions are committed: none failed lately that none has followed. */
+  /** Whether transactions are committed: none has failed lately without a success after it. */
   isStoring(): boolean;
-  /** The SQLSTATE with which transactions fail now, '' where they fail without one; null: they do not. */
+  /** The SQLSTATE with which transactions fail now, '' if they fail without one; null: they do not fail. */
   failure(): string | null;
-  /** How long messages have waited while no transaction was committed, ms; 0 where none waits. */
+  /** How long messages have waited without any commit, ms; 0 if none waits. */
   stalledMs(): number;
-  /** Messages that are not committed yet. */
+  /** How many messages are not committed yet. */
   depth(): number;
-  /** Forgets which times measurements without one were given: the clock was set. */
+  /** Forgets the times given to measurements that came without one. Called when the clock was set. */
   forgetStamps(): void;
-  /** Forgets all that can be read again. */
+  /** Forgets everything that can be read again. */
   forget(): void;
   /** Stores what is under way, for at most `drainMs`. */
   close(drainMs: number): Promise<void>;
 };
 
-/** Messages that fail are tried again within a second: without a failure for so long nothing is tried. */
+/** A failed message is retried within a second, so without a failure for this long nothing is being retried. */
 const failingMs = 10_000;
 
-/** Starts what stores the messages of devices. */
+/** Starts the part that stores devices' messages. */
 export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const { limits, maxBatchItems } = options;
   const queues = new DeviceQueues(options.maxRememberedDevices, maxBatchItems);
@@ -105,7 +105,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const stopping = new AbortController();
   const failing = { lastMs: -Infinity, state: '' };
   const isFailing = () => deps.monotonicClock() - failing.lastMs <= failingMs;
-  /** When a transaction was committed last, or the first of those that wait arrived. */
+  /** When a transaction was last committed, or the first of the waiting messages arrived. */
   const progress = { lastMs: deps.monotonicClock() };
   const storeDeps: StoreDeps = {
     ...deps,

@@ -17,46 +17,46 @@ import {
 } from './rules/model.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** One transaction, computed and not yet written. */
+/** One transaction, computed but not written. */
 export type Plan = {
   rows: Changes;
-  /** Devices that stand elsewhere, as they stand afterwards; `version` is the one they were read at. */
+  /** Devices whose row changes in more than its evidence, as they are afterwards. `version`: the one that was read. */
   moved: DeviceState[];
-  /** Devices that stay where they are, with other evidence. */
+  /** Devices whose row changes only in its evidence or version. */
   evaluated: DeviceState[];
-  /** Devices whose row stays, and must still be as it was read; with a profile, and without. */
+  /** Devices whose row stays, and must still be as it was read: `held` with a profile, `unchanged` without. */
   held: DeviceState[];
   unchanged: DeviceState[];
-  /** When devices are due next, where that changes. */
+  /** When devices are due next, if that changes. */
   due: DueRow[];
   /** What each queue knows after the commit. */
   after: { queue: DeviceQueue; deviceState: DeviceState }[];
   /** The messages, or parts of them, that are stored with it. */
   fragments: Fragment[];
-  /** Messages of devices that are no more. */
+  /** Messages of devices that were removed. */
   orphaned: Fragment[];
-  /** What of the batch it holds, and what it has no room for. */
+  /** What it contains of the batch, and what it has no room for. */
   deviceBatches: DeviceBatch[];
   postponed: DeviceBatch[];
-  /** The messages that were split: fragments of them are in both. */
+  /** The messages that were split: each has fragments in both. */
   split: Message[];
   /**
-   * Which of the rows' events are of which message: from this place on, up to the next one's; null: time brought
-   * them, and the message that it was noticed with waits behind them.
+   * Which message caused which of the rows' events: those from this index up to the next source's. Null: time caused
+   * them, before the message that comes next.
    */
   sources: { message: Message | null; from: number }[];
   /** What it cost: `Budget`. */
   cost: number;
-  /** By account, how much more that is than it was charged when the batch was taken; below zero: less. */
+  /** By account, how much more that is than was charged when the batch was taken; negative: less. */
   charges: Map<number, number>;
 };
 
 const nothingStored: ReadonlyMap<number, StoredAlready> = new Map();
 
 /**
- * Applies each device's messages in their order until `maxCost` is spent (`Budget`), of which each account
- * has its share; at least one item. No I/O: of the queues only what a device costs is noted, and the fragments stay as they are. `stored`: what is
- * known of what the history has already, by device (`findStoredAlready`).
+ * Applies each device's messages in order until `maxCost` is spent (`Budget`), of which each account has its share; at
+ * least one item. No I/O. Changes nothing but the queues' `cost`; the fragments stay as they are. `stored`: by device,
+ * what is known to be in the history (`findStoredAlready`).
  */
 export function planBatch(
   batch: DeviceBatch[],
@@ -84,7 +84,7 @@ export function planBatch(
   };
   const budget = new Budget(maxCost);
   const deps = { limits, budget, stored };
-  // Beyond its part an account goes by an item and its evidence: others have their own all the same.
+  // An account may exceed its share by one item and its evidence. The others still get theirs.
   const most = maxCost + maxCost / Math.max(2, shares.length);
   for (const { accountId, deviceBatches, charged, own, reserved } of shares) {
     const before = budget.spent;
@@ -99,7 +99,7 @@ export function planBatch(
   return plan;
 }
 
-/** Has a plan postpone messages of devices for which there was no room to be read. */
+/** Makes a plan postpone the messages of devices that there was no room to read. */
 export function postponeUnread(plan: Plan, unread: DeviceBatch[]): void {
   for (const deviceBatch of unread) {
     const { accountId, charged } = deviceBatch.queue;
@@ -116,16 +116,15 @@ type Share = {
   demand: number;
   /** What it was charged when the batch was taken. */
   charged: number;
-  /** What it may cost whatever those before it did, and what those behind it are to find left. */
+  /** `own`: what it may cost whatever earlier accounts used. `reserved`: what it has to leave for later ones. */
   own: number;
   reserved: number;
 };
 
 /**
- * Divides what a transaction may cost (`Budget`) among the batch's accounts, in the order of their turns,
- * now that their devices are known. Each may use what the others do not ask for, but what those do ask
- * for, up to an equal share, is reserved for them. Where accounts are many a share is a turn at least: then
- * the last ones wait for the next transaction.
+ * Divides what a transaction may cost (`Budget`) among the batch's accounts, in the order of their turns, now that
+ * their devices are known. An account may use what others do not ask for; what they do ask for, up to an equal share,
+ * is reserved for them. With many accounts a share is at least a turn, and the last ones wait for the next transaction.
  */
 function shareOut(batch: DeviceBatch[], maxCost: number): Share[] {
   const shares = listShares(batch);
@@ -155,7 +154,7 @@ function listShares(batch: DeviceBatch[]): Share[] {
   return [...shares.values()];
 }
 
-/** What the deviceBatch will cost. A removed device has nothing to evaluate: each item costs 1. */
+/** What these messages will cost. A removed device has nothing to evaluate: each item costs 1. */
 function demandOf({ queue, fragments }: DeviceBatch): number {
   let items = 0;
   for (const { size } of fragments) items += size;
@@ -165,7 +164,7 @@ function demandOf({ queue, fragments }: DeviceBatch): number {
   return items * queue.cost.perItem + queue.cost.once;
 }
 
-/** What a device's messages are planned with; `stored` as of `planBatch`. */
+/** What planning a device's messages needs. `stored`: see `planBatch`. */
 type PlanDeviceDeps = {
   limits: ApplyLimits;
   budget: Budget;
@@ -175,19 +174,19 @@ type PlanDeviceDeps = {
 /** What was applied of a device's fragments. */
 type AppliedFragments = {
   deviceState: DeviceState;
-  /** How many; of the last of them perhaps a part: then it was split. */
+  /** How many; the last of them may be applied in part, and is then split. */
   done: number;
   split: [Fragment, Fragment] | null;
-  /** Of the last one that was looked at. */
+  /** The arrival of the last fragment that was looked at. */
   arrivedTs: WallMs;
   hasTick: boolean;
 };
 
-/** Adds to the plan what becomes of one device's messages, until the budget is spent; at least one item. */
+/** Applies one device's messages and adds the result to the plan, until the budget is spent; at least one item. */
 function planDevice(deviceBatch: DeviceBatch, plan: Plan, deps: PlanDeviceDeps): void {
   const { queue, fragments } = deviceBatch;
   const before = deviceStateOf(queue);
-  // Its messages were put back when the transaction was tried before, and come with another one.
+  // Without fragments: an earlier attempt requeued them, and they come with another transaction.
   if (fragments.length === 0 || !before) {
     plan.orphaned.push(...fragments);
     plan.deviceBatches.push(deviceBatch);
@@ -198,8 +197,8 @@ function planDevice(deviceBatch: DeviceBatch, plan: Plan, deps: PlanDeviceDeps):
   splitAtBudget(deviceBatch, applied, plan);
   const { hasTick } = applied;
   const deviceState = noteDue(before, applied, plan, deps);
-  // A tick raises the version whatever it finds: what others remember of the device's due time is void. Where alarms
-  // are decided, or texts kept, one transaction of the device does so after the other: each writes its row.
+  // A tick always raises the version, because it makes the due time that others remember invalid. Transactions of a
+  // device that decide alarms or keep texts must run one after the other, so each of them writes the row.
   const isDecided = countDecided(plan.rows) !== decided;
   if (!hasTick && !isDecided && keepsRow(before, deviceState)) {
     (deviceState.watched.size > 0 ? plan.held : plan.unchanged).push(deviceState);
@@ -212,7 +211,7 @@ function planDevice(deviceBatch: DeviceBatch, plan: Plan, deps: PlanDeviceDeps):
   plan.after.push({ queue, deviceState: { ...deviceState, version: deviceState.version + 1 } });
 }
 
-/** What is known of the device, at the connector where it was seen last. */
+/** The device's state, at the connector where the device was last seen. */
 function deviceStateOf({ deviceState, device }: DeviceQueue): DeviceState | null {
   if (!deviceState || deviceState.device.connectorId === device.connectorId) return deviceState;
   return { ...deviceState, device };
@@ -249,7 +248,7 @@ function applyFragments(
   return { deviceState, done, split, arrivedTs, hasTick };
 }
 
-/** Divides a device's fragments into those that the plan holds, and those that are postponed. */
+/** Divides a device's fragments into those in the plan and those that are postponed. */
 function splitAtBudget(
   deviceBatch: DeviceBatch,
   { done, split }: AppliedFragments,
@@ -270,7 +269,7 @@ function splitAtBudget(
   plan.postponed.push({ queue, fragments: postponed });
 }
 
-/** The device with its next due time, where that may be another one than before. */
+/** Finds the device's next due time, if it may have changed. */
 function noteDue(
   before: DeviceState,
   { deviceState, arrivedTs, hasTick: isTick }: AppliedFragments,
@@ -286,8 +285,8 @@ function noteDue(
 }
 
 /**
- * Whether a device's row stays. Other members are kept elsewhere: what its senses' newest is in the history, and
- * in a table of their clocks; how many rejections it had. Asked of each device of each batch.
+ * Whether a device's row stays as it is. The members left out here are not in the row: the newest values are in the
+ * history, the watermarks and the rejections in tables of their own. Called for each device of each batch.
  */
 function keepsRow(before: DeviceState, after: DeviceState): boolean {
   return (
@@ -306,7 +305,7 @@ function keepsRow(before: DeviceState, after: DeviceState): boolean {
   );
 }
 
-/** Whether a device's row has nothing new to keep, but perhaps its evidence. */
+/** Whether nothing in a device's row changed, except perhaps its evidence. */
 function standsAs(before: DeviceState, after: DeviceState): boolean {
   return (
     after.place === before.place &&
@@ -316,12 +315,12 @@ function standsAs(before: DeviceState, after: DeviceState): boolean {
   );
 }
 
-/** Of several accounts' messages so many parts at most are stored one after the other. */
+/** The messages of several accounts are divided into at most this many parts. */
 const mostParts = 8;
 
 /**
- * Parts of a batch that failed, to be stored one after the other; by account, then halves by device, by
- * message, and by item. Null when a single item is left: that is the one the database refuses.
+ * Divides a batch that failed into parts to store one after the other: by account, then in halves by device, by message
+ * and by item. Null if a single item is left: that is the one that the database refuses.
  */
 export function bisect(batch: DeviceBatch[]): DeviceBatch[][] | null {
   const [only] = batch;
@@ -357,7 +356,7 @@ function halveFragment(fragment: Fragment): [Fragment, Fragment] {
   return splitFragment(fragment, Math.ceil(fragment.size / 2));
 }
 
-/** The first `count` items of a message, and the rest, as fragments; what was wrong with it is the first one's. */
+/** Splits a message after `count` items. The first part keeps its rejections. */
 function splitFragment(
   { message, content, rejections }: Fragment,
   count: number,
@@ -388,7 +387,7 @@ function splitFragment(
   }
 }
 
-/** What is left of a single item that the database would not take: a rejection. */
+/** Turns a single item that the database does not accept into a rejection. */
 export function toRejection({ message, content, rejections }: Fragment, code: string): Fragment {
   const index = 'items' in content ? content.items[0]?.index : null;
   const reason = `The database rejected this item (${code}); only this entry keeps it.`;

@@ -17,25 +17,25 @@ import {
 } from './rules/model.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** What a batch costs, about (`Budget`). */
+/** About what a batch costs (`Budget`). */
 const defaultCost = 5_000;
 
-/** The messages that wait for a transaction, by device; devices wait for the turns of their accounts. */
+/** The messages that wait for a transaction, by device. Devices wait for the turn of their account. */
 export class DeviceQueues {
-  /** Messages that wait. */
+  /** How many messages wait. */
   waiting = 0;
-  /** The devices with messages that no batch holds. */
+  /** Devices with waiting messages that are in no batch. */
   readonly readyDevices: AccountQueue<DeviceQueue>;
-  /** Those of them to which only time comes: messages do not wait for what they take. */
+  /** Those of them that have only ticks. They have turns of their own, so that messages do not wait for them. */
   readonly readyTicks: AccountQueue<DeviceQueue>;
-  /** The least recently used one first. */
+  /** The least recently used first. */
   readonly #queues = new Map<number, DeviceQueue>();
   readonly #maxIdle: number;
   #newest: DeviceQueue | undefined;
 
   /**
-   * `maxIdle`: how many devices without waiting messages are remembered (least recently used go first).
-   * `batchCost`: what a batch takes as a rule; accounts' turns are parts of it.
+   * `maxIdle`: how many devices without waiting messages are remembered; the least recently used go first. `batchCost`:
+   * what a batch usually costs; an account's turn is a part of it.
    */
   constructor(maxIdle: number, batchCost = defaultCost) {
     this.#maxIdle = maxIdle;
@@ -56,7 +56,7 @@ export class DeviceQueues {
     return queue;
   }
 
-  /** Where the device waits for its account's turn. */
+  /** The queue in which the device waits for its account's turn. */
   readyOf(queue: DeviceQueue): AccountQueue<DeviceQueue> {
     return queue.hasOnlyTicks ? this.readyTicks : this.readyDevices;
   }
@@ -65,7 +65,7 @@ export class DeviceQueues {
     const isTick = fragment.content.kind === 'tick';
     if (queue.waiting.length === 0) {
       queue.hasOnlyTicks = isTick;
-      // An empty array that is pushed to makes room for seventeen: nearly all of these hold one.
+      // Pushing to an empty array reserves seventeen slots; nearly all of these arrays hold one fragment.
       queue.waiting = [fragment];
     } else {
       if (queue.hasOnlyTicks && !isTick) {
@@ -80,8 +80,8 @@ export class DeviceQueues {
   }
 
   /**
-   * Charges accounts what their part of a batch really cost, beyond what they were (`Plan`): in the turns of messages,
-   * and those of ticks where it was taken from these.
+   * Charges accounts the difference between what their part of a batch cost and what they were charged for it (`Plan`).
+   * A batch of ticks is charged to the turns of both messages and ticks.
    */
   charge(deviceBatches: DeviceBatch[], charges: ReadonlyMap<number, number>): void {
     const areOfTicks = deviceBatches[0]?.queue.isTicking === true;
@@ -92,7 +92,7 @@ export class DeviceQueues {
     }
   }
 
-  /** Takes back what a batch had no room for: it is the next of its queues, which that batch still holds. */
+  /** Returns what a batch had no room for to the front of its queues. The batch still holds these. */
   requeue(postponed: DeviceBatch[]): void {
     for (const { queue, fragments } of postponed) {
       queue.waiting = [...fragments, ...queue.waiting];
@@ -101,7 +101,7 @@ export class DeviceQueues {
     }
   }
 
-  /** No batch holds these queues any more: what waits in them may be taken. */
+  /** The batch no longer holds these queues: their waiting messages may be taken. */
   release(deviceBatches: DeviceBatch[]): void {
     for (const { queue } of deviceBatches) {
       queue.busy = false;
@@ -109,7 +109,7 @@ export class DeviceQueues {
     }
   }
 
-  /** A device's messages that were withdrawn fail now; the others keep their order. */
+  /** Fails the device's messages that were withdrawn. The others keep their order. */
   withdraw(deviceId: number): void {
     const queue = this.#queues.get(deviceId);
     const withdrawn = queue?.waiting.filter(isWithdrawn) ?? [];
@@ -117,11 +117,11 @@ export class DeviceQueues {
     queue.waiting = queue.waiting.filter((fragment) => !isWithdrawn(fragment));
     this.waiting -= withdrawn.length;
     if (queue.waiting.length === 0) this.#markUnready(queue);
-    // Last: whoever is told may add messages.
+    // Last, because a receiver may add messages.
     failWithdrawn(withdrawn);
   }
 
-  /** What waits behind messages that failed fails too: its devices send all of it again, in order. */
+  /** Fails what waits behind messages that failed: the devices send all of it again, in order. */
   failBehind(deviceBatches: DeviceBatch[], error: unknown): void {
     for (const { queue } of deviceBatches) {
       const { waiting } = queue;
@@ -132,13 +132,13 @@ export class DeviceQueues {
     }
   }
 
-  /** All that waits fails: nothing will take it any more. */
+  /** Fails everything that waits, because nothing will take it any more. */
   fail(error: unknown): void {
     for (const { waiting } of this.#queues.values())
       for (const { message } of waiting) message.fail(error);
   }
 
-  /** Makes the next batch read the device's state again; without a device, those of all. */
+  /** Makes the next batch read the device's state again; without an id, the states of all devices. */
   forget(deviceId?: number): void {
     if (deviceId === undefined) for (const queue of this.#queues.values()) queue.deviceState = null;
     else {
@@ -147,12 +147,12 @@ export class DeviceQueues {
     }
   }
 
-  /** The clock was set: what was given by it before is no reason to give a later time now. */
+  /** The clock was set, so times that were given before must not move later ones on. */
   forgetStamps(): void {
     for (const queue of this.#queues.values()) queue.lastArrival = null;
   }
 
-  /** A hundredth at once. A queue in use is spared, and so is the one that is about to be. */
+  /** Evicts up to a hundredth of the queues at once. Spares queues in use, and the one that is about to be used. */
   #evictIdle(used: DeviceQueue): void {
     let looked = 0;
     for (const [deviceId, queue] of this.#queues) {
@@ -177,15 +177,15 @@ export class DeviceQueues {
 
 type Sent = Item<SentMeasurement>;
 type Read = Pick<Uplink, 'content' | 'arrivedTs'>;
-/** What `assignTimestamps` keeps of a device: the last time that a value of each sense was given. */
+/** The part of a device that `assignTimestamps` keeps: per sense, the last time that it gave to a value. */
 export type GivenTimestamps = Pick<DeviceQueue, 'lastArrival'>;
 
-/** Characters; no name of a sense is longer. */
+/** The longest name of a sense, in characters. */
 const longestName = 256;
 
 /**
- * A message as it is queued: its measurements in the order of their times, those of one time as they were
- * sent. Those without a time have that of their arrival.
+ * Sorts a message's measurements by time before it is queued; those of the same time keep their order. A measurement
+ * without a time gets the time of its arrival.
  */
 export function assignTimestamps(
   { content, arrivedTs }: Read,
@@ -199,12 +199,12 @@ export function assignTimestamps(
   return inOrder === content.items ? content : { ...content, items: inOrder };
 }
 
-/** More than the values of a sense that come in a row have moved on: beyond it, the arrival counts again. */
+/** Values of a sense in quick succession move on by less than this. Beyond it, the time of arrival is used again. */
 const longestLeadMs = 60_000;
 
 /**
- * Two values of one sense in the same millisecond would be taken for one delivered twice, so the later one is
- * moved on by a millisecond. What was given by a clock that has been set back since moves nothing on.
+ * Two values of a sense in the same millisecond would be taken for one delivered twice, so the later one is moved on by
+ * a millisecond. Times given before the clock was set back move nothing on.
  */
 function assignArrivals(items: Sent[], arrivedTs: WallMs, queue: GivenTimestamps): Sent[] {
   if (items.every(({ value }) => value.ts !== undefined)) return items;
@@ -216,7 +216,7 @@ function assignArrivals(items: Sent[], arrivedTs: WallMs, queue: GivenTimestamps
     if (value.ts !== undefined) return item;
     const nextTs = (last.get(value.sId) ?? -Infinity) + 1;
     const ts = nextTs > arrivedTs && nextTs - arrivedTs <= leadMs ? nextTs : arrivedTs;
-    // Senses are checked later: unknown names must not pile up here, nor long ones.
+    // Senses are checked later, so unknown or long names must not pile up here.
     const isTooMuch = last.size >= 1_024 || value.sId.length > longestName;
     if (!isTooMuch || last.has(value.sId)) last.set(value.sId, ts);
     return { index, value: { ...value, ts }, isStamped: true };
@@ -231,41 +231,38 @@ function isInOrder(items: Sent[]): boolean {
   return true;
 }
 
-/**
- * One device's messages in the order of their arrival. Two transactions share a queue only where one has
- * begun behind the commit of the other.
- */
+/** One device's messages in order of arrival. Two transactions hold it only if one began behind the other's commit. */
 export type DeviceQueue = {
-  /** As it was seen last: at the connector of its last message, or of its last tick. */
+  /** As seen last: with the connector of its last message or tick. */
   device: DeviceIdentity;
   accountId: number;
   /** Its neighbours in its account's queue. */
   previous: DeviceQueue | null;
   next: DeviceQueue | null;
   waiting: Fragment[];
-  /** Nothing but time comes to the device: it waits for the turns of ticks. */
+  /** It has only ticks, so it waits in the turns of ticks. */
   hasOnlyTicks: boolean;
-  /** A batch holds it; whether that was taken from the turns of ticks. */
+  /** Whether a batch holds it, and whether that batch was taken from the turns of ticks. */
   busy: boolean;
   isTicking: boolean;
   /** It waits for its account's turn. */
   ready: boolean;
-  /** Of a measurement in the batch that holds it, and once; as it was known when the batch was taken. */
+  /** The cost of a measurement in the batch that holds it, and the cost once; as known when the batch was taken. */
   cost: DeviceCost;
-  /** What parsing its waiting messages took, and is not charged to the account yet. */
+  /** The cost of parsing its waiting messages that the account was not charged for yet. */
   parsingCost: number;
-  /** What the account was charged for those in the batch that holds it, by estimate. */
+  /** What the account was charged, by estimate, for the messages in the batch that holds it. */
   charged: number;
-  /** As of the last commit, or the one under way; null when it must be read (again). */
+  /** As of the last commit or the one under way; null if it has to be read. */
   deviceState: DeviceState | null;
-  /** Last `ts` given to a measurement that came without one, by sense: two of them are two. */
+  /** By sense, the last `ts` given to a measurement without one. It keeps two such measurements apart. */
   lastArrival: Map<string, number> | null;
 };
 
 /** A device's part of a batch. */
 export type DeviceBatch = { queue: DeviceQueue; fragments: Fragment[] };
 
-/** Of a device that nothing is known of. */
+/** The queue of a device that nothing is known of yet. */
 export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
   return {
     device,
@@ -285,12 +282,12 @@ export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
   };
 }
 
-/** Whether its message will be sent again, or belongs to nobody any more. */
+/** Whether the message will be sent again, or its sender is gone. */
 function isWithdrawn({ message }: Fragment): boolean {
   return message.delivery.isWithdrawn;
 }
 
-/** Those that are still to be stored. The others' connection is closed: they fail, as `unavailable`. */
+/** The fragments that still have to be stored. Fails the others as `unavailable`: their connection has closed. */
 export function dropWithdrawn(fragments: Fragment[]): Fragment[] {
   if (!fragments.some(isWithdrawn)) return fragments;
   failWithdrawn(fragments.filter(isWithdrawn));
@@ -302,21 +299,21 @@ function failWithdrawn(fragments: Fragment[]): void {
   for (const { message } of fragments) message.fail(error);
 }
 
-/** Whether time is all that these messages bring. */
+/** Whether all of these are ticks. */
 export function areTicks(fragments: readonly Fragment[]): boolean {
   return fragments.every(({ content }) => content.kind === 'tick');
 }
 
-/** When the last of these messages arrived that is a tick; null: none is. */
+/** When the last tick among these arrived; null if there is none. */
 export function tickedTs(fragments: readonly Fragment[]): number | null {
   const last = fragments.findLast(({ content }) => content.kind === 'tick');
   return last?.message.uplink.arrivedTs ?? null;
 }
 
 /**
- * The next batch: what is next by the accounts' turns, up to about `maxCost` (`Budget`, by estimate), which
- * accounts are charged. A device whose account has spent its turn keeps the rest of its messages, and goes
- * on with them in the same batch where the turn comes round to it again. `from`: those of messages, or of ticks.
+ * Takes the next batch by the accounts' turns, up to an estimated cost of about `maxCost` (`Budget`), and charges the
+ * accounts. When an account's turn is used up, its device keeps the rest of its messages. These may still go into this
+ * batch if the account's turn comes again. `from`: the turns of messages, or of ticks.
  */
 export function takeBatch(
   queues: DeviceQueues,
@@ -337,7 +334,7 @@ export function takeBatch(
       !begun,
       queues,
     );
-    // Turns of ticks are beside those of messages; what they take is the account's all the same.
+    // Ticks have their own turns, but the account is charged for them in both.
     queue.isTicking = from !== queues.readyDevices;
     if (queue.isTicking) from.charge(queue.accountId, taken);
     cost += taken;
@@ -356,8 +353,8 @@ export function takeBatch(
 }
 
 /**
- * Takes the first of a device's messages, at least one and of about the cost `room`, into its part of the batch; gives
- * their cost.
+ * Moves the first of a device's messages, at least one and up to a cost of about `remaining`, into its part of the
+ * batch. Returns their estimated cost.
  */
 function takeFragments(
   deviceBatch: DeviceBatch,
@@ -382,7 +379,7 @@ function takeFragments(
   else for (const fragment of fragments) deviceBatch.fragments.push(fragment);
   const estimate = items * perItem + once;
   queue.charged = isFirst ? estimate : queue.charged + estimate;
-  // What reading takes is no part of a plan's cost, nor is parsing: that much stays charged.
+  // A plan's cost contains neither reading nor parsing, so these stay charged.
   if (isFirst && !queue.deviceState) queue.charged -= once;
   queues.readyDevices.charge(queue.accountId, estimate + queue.parsingCost);
   queue.parsingCost = 0;

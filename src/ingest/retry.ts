@@ -11,10 +11,9 @@ import { MillisecondFull, rejectBeyondMillisecond, StaleDeviceState } from './wr
 import type { MonotonicClock, MonotonicMs } from '../lib/clock-readings.ts';
 
 /**
- * Stores a batch by as many transactions as it takes (`commitBatch`): one, where nothing is wrong. When this
- * resolves every fragment is stored, was given back to its queue, or its message has failed. Only the first
- * transaction is behind the batch ahead: the next ones wait for it, so that each device's messages keep their
- * order. Never rejects.
+ * Stores a batch in as many transactions as it takes (`commitBatch`); in one if nothing is wrong. When this resolves,
+ * every fragment is stored, is back in its queue, or its message has failed. Only the first transaction may be behind
+ * the batch ahead. The others wait for that batch, so that each device's messages keep their order. Never rejects.
  */
 export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
   try {
@@ -29,14 +28,14 @@ export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
   }
 }
 
-/** A part of a batch, with what its transactions have no room for. */
+/** Stores a part of a batch, including what its transactions have no room for. */
 async function storePart(part: DeviceBatch[], storing: Storing): Promise<void> {
   let deviceBatches = part;
   while (deviceBatches.length > 0)
     deviceBatches = await storeAll(deviceBatches, { ...storing, batch: null });
 }
 
-/** Tries until all of it is stored or has failed; of a part gives what its transaction had no room for. */
+/** Retries until everything is stored or has failed. For a part, returns what its transaction had no room for. */
 async function storeAll(given: DeviceBatch[], storing: Storing): Promise<DeviceBatch[]> {
   const { batch, givenUp, attempts, deps } = storing;
   let deviceBatches = given;
@@ -44,7 +43,7 @@ async function storeAll(given: DeviceBatch[], storing: Storing): Promise<DeviceB
   for (let isFirst = true; ; isFirst = false) {
     deviceBatches = withoutGivenUp(withoutWithdrawn(deviceBatches), storing);
     if (deviceBatches.length === 0) return rest;
-    // Of this attempt: others may meet a redelivery meanwhile.
+    // Read for each attempt, because other batches may meet a redelivery in between.
     const areNew = deps.monotonicClock() >= deps.redeliveries.untilMs;
     const onCommitSent = (plan: Plan, committing: Committing) => {
       if (plan.postponed.length > 0) {
@@ -65,12 +64,12 @@ async function storeAll(given: DeviceBatch[], storing: Storing): Promise<DeviceB
     } catch (error) {
       await batch?.behind?.done;
       for (const queue of batch?.behind?.givenUp ?? []) givenUp.add(queue);
-      // What was planned on top of a commit that failed was not read at all.
+      // The plan was built on top of a commit that failed, so its device states are not those in the database.
       if (isFirst && !(await isCommitted(batch?.behind))) forgetDeviceStates(deviceBatches);
       const { parts, next } = await planRetry(deviceBatches, error, areNew, storing);
       for (const part of parts) {
         await storePart(part, storing);
-        // Halves of one device's messages are one queue.
+        // The halves of one device's messages share a queue.
         if (deviceBatches.length > 1) batch?.partDone(part);
       }
       deviceBatches = next;
@@ -78,7 +77,7 @@ async function storeAll(given: DeviceBatch[], storing: Storing): Promise<DeviceB
   }
 }
 
-/** Whether what was planned on top of this is based on what is stored. */
+/** Whether the batch ahead is committed, so that a plan on top of it is valid. */
 async function isCommitted(behind: Batch | null | undefined): Promise<boolean> {
   if (!behind?.committing) return true;
   return behind.committing.committed.then(
@@ -87,7 +86,7 @@ async function isCommitted(behind: Batch | null | undefined): Promise<boolean> {
   );
 }
 
-/** A message whose connection is closed will be sent again: what no transaction holds is dropped. */
+/** Drops messages whose connection has closed: the device sends them again. */
 function withoutWithdrawn(deviceBatches: DeviceBatch[]): DeviceBatch[] {
   const isAny = deviceBatches.some(({ fragments }) =>
     fragments.some(({ message }) => message.delivery.isWithdrawn),
@@ -99,7 +98,7 @@ function withoutWithdrawn(deviceBatches: DeviceBatch[]): DeviceBatch[] {
   });
 }
 
-/** What follows of devices of which something was given up fails too, so that all comes again in order. */
+/** Fails later messages of devices with a given-up message, so that everything comes again in order. */
 function withoutGivenUp(deviceBatches: DeviceBatch[], { givenUp, deps }: Storing): DeviceBatch[] {
   if (givenUp.size === 0) return deviceBatches;
   const error = new DomainError(
@@ -112,7 +111,7 @@ function withoutGivenUp(deviceBatches: DeviceBatch[], { givenUp, deps }: Storing
   return deviceBatches.filter(({ queue }) => !givenUp.has(queue));
 }
 
-/** The bounds are reached, or the service stops: nothing is acknowledged, and devices send it again. */
+/** Gives up, when the bounds are reached or the service stops: nothing is acknowledged, and devices send it again. */
 function giveUp(deviceBatches: DeviceBatch[], cause: unknown, { givenUp, deps }: Storing): void {
   const { log, stopping, queues } = deps;
   forgetDeviceStates(deviceBatches);
@@ -131,15 +130,15 @@ function giveUp(deviceBatches: DeviceBatch[], cause: unknown, { givenUp, deps }:
   queues.failBehind(deviceBatches, error);
 }
 
-/** None of these messages is acknowledged. */
+/** Fails these messages: none is acknowledged. */
 function failAll(deviceBatches: DeviceBatch[], error: unknown): void {
   for (const { fragments } of deviceBatches)
     for (const { message } of fragments) message.fail(error);
 }
 
 /**
- * The devices for which a transaction was given up, as far as that can be told; their states are forgotten.
- * The other queues' are taken to be as they were read, in a transaction that is committed.
+ * The devices that made a transaction fail, as far as this can be found out; their states are forgotten. The states of
+ * the other queues are taken to be valid, provided that they were read in a transaction that is committed.
  */
 async function findDevicesAtFault(
   error: MillisecondFull | StaleDeviceState,
@@ -156,7 +155,7 @@ async function findDevicesAtFault(
   return changed;
 }
 
-/** A batch in two: the messages of accounts that have one of these devices, and those of all others. */
+/** Splits a batch in two: the messages of accounts with one of these devices, and those of all others. */
 function setApart(
   batch: DeviceBatch[],
   atFault: ReadonlySet<number>,
@@ -169,7 +168,7 @@ function setApart(
   return { ofThoseAtFault, ofOthers };
 }
 
-/** Those that do not stand any more at the version that is remembered of them. */
+/** The devices whose row no longer has the version that is remembered. */
 async function listChanged(db: Sql, queues: DeviceQueue[]): Promise<Set<number>> {
   const { rows } = await db.query<{ device_id: number }>({
     name: 'ingest-changed',
@@ -186,19 +185,22 @@ async function listChanged(db: Sql, queues: DeviceQueue[]): Promise<Set<number>>
   return new Set(rows.map(({ device_id }) => device_id));
 }
 
-/** What is known of these devices may not be so any more: it is read again. */
+/** Makes the next attempt read these devices again. */
 function forgetDeviceStates(deviceBatches: DeviceBatch[]): void {
   for (const { queue } of deviceBatches) queue.deviceState = null;
 }
 
-/** What is tried after a transaction that failed: `parts` first, each by itself, then `next` again. */
+/** What to try after a failed transaction: first each of the `parts` by itself, then `next`. */
 type RetryPlan = { parts: DeviceBatch[][]; next: DeviceBatch[] };
 
 /**
- * What is to be tried next of messages that a transaction could not store; what is in neither has failed. A
- * device that changed meanwhile is read again, its account's part apart from the others'. While the database
- * is away all are kept, within the bounds of `retry`. While one item is to blame they are split, by account
- * first, until that item is alone. Resolves when it may be tried.
+ * Plans what to try next with messages that a transaction could not store. Messages in neither `parts` nor `next` have
+ * failed.
+ * - A device that changed in the meantime is read again, and its account stored apart from the others.
+ * - While the database is away, everything is kept, within the bounds of `retry`.
+ * - If an item is to blame, the batch is split, by account first, until that item is alone.
+ *
+ * Resolves when the next attempt may begin.
  */
 async function planRetry(
   deviceBatches: DeviceBatch[],
@@ -212,12 +214,12 @@ async function planRetry(
   const isAgainRight = isVoid || isRedelivery || isTransient(error);
   if (isTransient(error)) {
     deps.failing.lastMs = deps.monotonicClock();
-    // What the database said is behind the words that others are told.
+    // A `DomainError` has the database's error as its cause.
     deps.failing.state = stateOf(error instanceof DomainError ? error.cause : error);
   }
   if (isAgainRight && !mayFollow(attempts, deps)) return givenUp(deviceBatches, error, storing);
   if (isVoid) return storeOthersFirst(deviceBatches, error, deps);
-  // Whether the transaction committed may be unknown: what is remembered must be read again.
+  // The transaction may have been committed, so the states have to be read again.
   forgetDeviceStates(deviceBatches);
   if (isRedelivery) {
     noteRedelivery(deps.redeliveries, deps.monotonicClock());
@@ -254,14 +256,14 @@ async function waitAndRetry(
   return deps.stopping.aborted ? givenUp(deviceBatches, error, storing) : again(deviceBatches);
 }
 
-/** What is not of the accounts that are to blame is stored first, so that it does not wait for what is. */
+/** Stores the other accounts' messages first, so that they do not wait for those at fault. */
 async function storeOthersFirst(
   deviceBatches: DeviceBatch[],
   error: MillisecondFull | StaleDeviceState,
   { db }: StoreDeps,
 ): Promise<RetryPlan> {
   const atFault = await findDevicesAtFault(error, deviceBatches, db).catch(() => new Set<number>());
-  // Nobody can be named: they are read again, all of them.
+  // No device can be blamed, so all of them are read again.
   if (atFault.size === 0) forgetDeviceStates(deviceBatches);
   const { ofThoseAtFault, ofOthers } = setApart(deviceBatches, atFault);
   const areBoth = ofThoseAtFault.length > 0 && ofOthers.length > 0;
@@ -273,18 +275,19 @@ async function storeOthersFirst(
 }
 
 /**
- * No item is to blame, and the same again is right: the database is away for now or was too slow, it chose another
- * transaction in a conflict, or its tables are not those that this program knows (another version's, rights withdrawn).
+ * Whether no item is to blame, and the same attempt may succeed later: the database is away or was too slow, it chose
+ * another transaction in a conflict, or its tables are not those that this program knows (another version, rights
+ * withdrawn).
  */
 function isTransient(error: unknown): boolean {
   return ['unavailable', 'cancelled', 'serialization', 'schema'].includes(kindOf(error));
 }
 
-/** The one item that the database will not take becomes a rejection, with the reason in the log. */
+/** Turns the one item that the database does not accept into a rejection, and logs the reason. */
 function isolate([deviceBatch]: DeviceBatch[], error: unknown, { log }: StoreDeps): DeviceBatch[] {
   const fragment = deviceBatch?.fragments[0];
   if (!deviceBatch || !fragment) return [];
-  // Whoever brought the tick puts it off: it is no message of the device.
+  // A tick is no message of the device; its sender postpones it.
   if (fragment.content.kind === 'none' || fragment.content.kind === 'tick') {
     fragment.message.fail(error);
     return [];
@@ -298,42 +301,42 @@ function isolate([deviceBatch]: DeviceBatch[], error: unknown, { log }: StoreDep
   ];
 }
 
-/** How often, and for how long, the messages of a batch are tried again before they fail. */
+/** How often, and for how long, a batch is retried before its messages fail. */
 export type RetryBounds = {
   /** Transactions in a row that stored nothing. */
   attempts: number;
-  /** Since the first of them, in milliseconds. */
+  /** Time since the first of them, ms. */
   forMs: number;
 };
 
 /**
- * Long enough for a database that starts anew or fails over, and for another process that has the same
- * devices; short enough that neither messages nor their connections pile up. Devices send again what
- * failed. (MQTT connections give up before: `mqtt.storeTimeoutMs`.)
+ * Long enough for a database that restarts or fails over, and for another process that holds the same devices. Short
+ * enough that neither messages nor their connections pile up. Devices send again what failed. (MQTT connections give up
+ * earlier: `mqtt.storeTimeoutMs`.)
  */
 export const retryBounds: RetryBounds = { attempts: 100, forMs: 30_000 };
 
 type AttemptDeps = {
-  /** Milliseconds that only go forward. */
+  /** A monotonic clock, ms. */
   monotonicClock: MonotonicClock;
   /** 0 to 1: spreads retries. */
   random: () => number;
   retry: RetryBounds;
-  /** The service stops: nothing is tried again. */
+  /** The service is stopping: nothing is retried. */
   stopping: AbortSignal;
 };
 
 const delays = { firstMs: 40, maxMs: 1_000 };
 
-/** What counts against the bounds: one for a batch with all its parts. */
+/** Attempts counted against the bounds; a batch shares them with its parts. */
 export type Attempts = {
-  /** Those in a row that stored nothing. */
+  /** Attempts in a row that stored nothing. */
   failures: number;
   /** When the first of them failed, ms of `AttemptDeps.monotonicClock`. */
   sinceMs: number;
 };
 
-/** Another one stored nothing. Says whether there may be a next one. */
+/** Counts an attempt that stored nothing. Returns whether another one may follow. */
 export function mayFollow(
   attempts: Attempts,
   { monotonicClock, retry }: Pick<AttemptDeps, 'monotonicClock' | 'retry'>,
@@ -343,7 +346,7 @@ export function mayFollow(
   return attempts.failures < retry.attempts && monotonicClock() - attempts.sinceMs < retry.forMs;
 }
 
-/** Waits before the next one: longer each time, a second at most, and no longer than it may be tried. */
+/** Waits before the next attempt: longer each time, at most a second, and not beyond the bounds. */
 async function pauseBeforeNext(
   { failures, sinceMs }: Attempts,
   { monotonicClock, random, retry, stopping }: AttemptDeps,
@@ -353,15 +356,15 @@ async function pauseBeforeNext(
 }
 
 /**
- * Until when batches may hold what is stored already, or another value in its millisecond; ms of `AttemptDeps.monotonicClock`.
- * Redeliveries are rare, and cluster: after reconnects, and where clocks stand still. So batches are written
- * as if there were none; after a unique violation, with ON CONFLICT for ten seconds.
+ * Until when batches are expected to contain stored measurements, or another value in the same millisecond; ms of
+ * `AttemptDeps.monotonicClock`. Redeliveries are rare, but cluster after reconnects and where clocks stand still. So
+ * batches are written as if there were none, and after a unique violation with ON CONFLICT for ten seconds.
  */
 type Redeliveries = { untilMs: number };
 
 const expectedForMs = 10_000;
 
-/** A batch held such a thing. */
+/** A batch contained such a measurement. */
 export function noteRedelivery(redeliveries: Redeliveries, monotonicMs: MonotonicMs): void {
   redeliveries.untilMs = monotonicMs + expectedForMs;
 }
@@ -370,19 +373,19 @@ export type StoreDeps = CommitDeps &
   AttemptDeps & {
     redeliveries: Redeliveries;
     /**
-     * When a transaction failed last that none has followed which stored what it held, ms; -Infinity: none. Items that
-     * are wrong themselves do not count. `state` is the SQLSTATE, '' where there was none.
+     * When a transaction last failed without a success after it, ms; -Infinity: never. Items that are themselves at
+     * fault do not count. `state` is the SQLSTATE, '' if there was none.
      */
     failing: { lastMs: number; state: string };
-    /** When a transaction was committed last, ms. */
+    /** When a transaction was last committed, ms. */
     progress: { lastMs: number };
   };
 
-/** A batch while it is stored, by as many transactions as it takes. */
+/** A batch that is being stored, in as many transactions as it takes. */
 type Storing = {
-  /** Null for a part of one, which has no queues to tell of. */
+  /** Null for a part of a batch, which has no queues to report to. */
   batch: Batch | null;
-  /** Devices of which a message has failed, in this batch or in the one ahead of it. */
+  /** Devices with a failed message, in this batch or the one ahead of it. */
   givenUp: Set<DeviceQueue>;
   attempts: Attempts;
   deps: StoreDeps;

@@ -6,7 +6,7 @@ import { evidenceWrite, type EvidenceWrite, mayHaveRows } from './rules/evaluate
 import { type ClockRow, type DeviceState, CowArray } from './rules/model.ts';
 import { ofDevice, type Remarked, type Watermark } from './rules/watermark.ts';
 
-/** A device as it stands after the transaction, and what of its evidence is written. */
+/** A device's state after the transaction, and what is written of its evidence. */
 type Saved = { deviceState: DeviceState; write: EvidenceWrite };
 
 const toSaved = (deviceState: DeviceState): Saved => ({
@@ -14,14 +14,14 @@ const toSaved = (deviceState: DeviceState): Saved => ({
   write: evidenceWrite(deviceState),
 });
 
-/** Writes where devices stand now; says how many still stood at the version before. */
+/** Writes the states of devices. Returns how many still had the version before. */
 export async function saveStates(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
   const saved = deviceStates.map(toSaved);
   const [stood] = await Promise.all([updateStates(tx, saved), saveLogs(tx, saved)]);
   return stood;
 }
 
-/** The same of devices that did not move: what their evaluation has collected is all there is to write. */
+/** The same for devices whose row changes only in its evidence or version. */
 export async function saveRuntimes(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
   const saved = deviceStates.map(toSaved);
   const { whole = [], added = [] } = Object.groupBy(saved, ({ write }) => write.kind);
@@ -86,7 +86,7 @@ async function updateRuntimes(tx: Sql, saved: Saved[]): Promise<number> {
   return rowCount ?? 0;
 }
 
-/** What is stored of the evidence as a whole stays, and is not written again. */
+/** The evidence that is stored as a whole stays as it is. */
 async function updateVersions(tx: Sql, saved: Saved[]): Promise<number> {
   const { rowCount } = await tx.query({
     name: 'ingest-versions',
@@ -100,7 +100,7 @@ async function updateVersions(tx: Sql, saved: Saved[]): Promise<number> {
   return rowCount ?? 0;
 }
 
-/** What is added to evidence; where the whole is written, what was added before goes. */
+/** Adds to stored evidence. If evidence is written as a whole, removes what was added to it before. */
 async function saveLogs(tx: Sql, saved: Saved[]): Promise<void> {
   const ended = saved.filter(
     ({ deviceState, write }) => write.kind === 'whole' && mayHaveRows(deviceState),
@@ -135,7 +135,7 @@ async function removeLogs(tx: Sql, ended: Saved[]): Promise<void> {
   });
 }
 
-/** `$1` and `$2`: whose rows these are, and the version that each must still have. */
+/** `$1` and `$2`: the devices, and the version that each must still have. */
 const placesOf = (deviceStates: DeviceState[]): [string, string] => [
   plainArray(deviceStates.map(({ device }) => device.deviceId)),
   plainArray(deviceStates.map(({ version }) => version)),
@@ -146,19 +146,19 @@ function storedRuntime({ deviceState: { current, runtime }, write }: Saved): str
   return encodeRuntime(current.profile, runtime, write.log);
 }
 
-/** The newest measurement of each of these senses, by device; `untilTs`: of those that are not later than that (ms). */
+/** The newest measurement of each of these senses, by device. `untilTs`: only those not later than this, ms. */
 export type FindNewest = (
   tx: Sql,
   wanted: { deviceId: number; sId: string }[],
   untilTs?: number,
 ) => Promise<ReadonlyMap<number, LastSeen>>;
 
-/** What is stored of a device's clocks, by sense; what it was told of them under `ofDevice`. */
+/** The stored watermarks of a device, by sense; under `ofDevice`, when the device was told about its clock. */
 export type StoredClocks = Record<string, Watermark | Remarked>;
 
-/** Writes what changed of the clocks of senses; nothing where another writes the device meanwhile. */
+/** Writes the changed watermarks of senses. */
 export async function saveClocks(tx: Sql, rows: Iterable<ClockRow>): Promise<void> {
-  // In order, so that two that write the same ones wait for each other in one direction.
+  // In order, so that two transactions that write the same ones do not deadlock.
   const ordered = [...rows].toSorted(
     (one, other) => one.deviceId - other.deviceId || (one.sId < other.sId ? -1 : 1),
   );
@@ -177,7 +177,7 @@ export async function saveClocks(tx: Sql, rows: Iterable<ClockRow>): Promise<voi
   });
 }
 
-/** The clocks of senses that count, and what they make of what the history has as the newest. */
+/** The watermarks that still apply, and the newest values that result from them and from the history. */
 export function clocksOf(
   { watched }: Pick<DeviceState, 'watched'>,
   stored: StoredClocks | null,
@@ -200,9 +200,9 @@ export function clocksOf(
 }
 
 /**
- * The clocks of senses whose newest value was ahead when no profile of the device read them: it is later than a value that
- * arrives now may be, and nothing is stored of its clock. They begin where the history stands now without such values.
- * `untilTs`: what is later than that is ahead (ms). Gives all that is stored then.
+ * Begins the watermarks of senses whose newest value was ahead when no profile of the device read them: it is later
+ * than a value that arrives now may be, and no watermark is stored. They begin at the newest stored value that is not
+ * ahead. `untilTs`: later values are ahead, ms. Returns all watermarks stored afterwards.
  */
 export async function beginClocks(
   tx: Sql,
@@ -233,9 +233,9 @@ export async function beginClocks(
 }
 
 /**
- * What there is to say of the clock of a sense. `clockTs`: the newest time that was not ahead, ms, null where all
- * were; below it values are too late. `late`: so many of them came since the last one that was not.
- * `aheadTs`: the newest time, where that is a later one.
+ * What there is to report about a sense's clock. `clockTs`: the newest time that was not ahead, ms, null if all were;
+ * older values are too late. `late`: how many too late values have come since the last one that was not. `aheadTs`: the
+ * newest time, if it is later than `clockTs`.
  */
 type ClockNote = {
   sId: string;
@@ -245,8 +245,8 @@ type ClockNote = {
 };
 
 /**
- * Of the senses of a device of which there is anything to say, and when it was told of its clock, ms. `newest`: what
- * the history has as the newest.
+ * The notes of those senses of a device that have any, and when the device was last told about its clock, ms. `newest`:
+ * the newest values in the history.
  */
 export async function findClockNotes(
   db: Sql,
@@ -275,7 +275,7 @@ function notesOf(rows: SenseRow[], newest: LastSeen): ClockNote[] {
   });
 }
 
-/** Where each of these senses' clock stands, ms: mostly at the history's newest, which is given by device. */
+/** The watermark of each of these senses, ms. Usually it is the history's newest value, which is given by device. */
 export async function listClockTimes(
   db: Sql,
   newest: ReadonlyMap<number, LastSeen>,

@@ -9,28 +9,28 @@ export type TicksDeps = {
   db: Sql;
   /** The service's time, ms. */
   clock: Clock;
-  /** Milliseconds that only go forward. */
+  /** A monotonic clock, ms. */
   monotonicClock: MonotonicClock;
   tick(device: DeviceIdentity, delivery: Delivery): void;
-  /** Whether the device's tick is this process's, as messages of the device come here or nowhere. */
+  /** Whether this process handles the device's tick, because the device's messages arrive here or nowhere. */
   isHere(device: DueDevice): boolean;
-  /** Whether it is known if somebody listened to the device when it fell due; if not its tick waits. */
+  /** Whether it is known if somebody listened to the device when it fell due. If not, its tick waits. */
   isHeardOf(device: DueDevice): boolean;
-  /** Whether the account brings too many events for now: its ticks wait. */
+  /** Whether the account sends too many events at the moment, so that its ticks wait. */
   isHeld(accountId: number): boolean;
   log: Log;
   observe?: TickObserver | undefined;
 };
 
 export type Ticks = {
-  /** Begins no further tick; those that wait for their commit are ingest's. */
+  /** Begins no further tick. Ticks that wait for their commit are left to ingest. */
   close(): Promise<void>;
 };
 
 /**
- * Brings devices what time alone brings. What is due stands in the database: whoever finds it puts a tick
- * behind the messages of its device, and the transaction that stores it moves the row on or removes it. Two
- * processes that find the same one do no harm: the second one finds nothing due.
+ * Evaluates what time alone triggers. What is due is a row in the database. Whoever finds it queues a tick behind the
+ * messages of its device, and the transaction that stores the tick moves the row on or removes it. Two processes may
+ * find the same row without harm: the second one finds nothing due.
  */
 export function startTicks(deps: TicksDeps, changed: Partial<TickPace> = {}): Ticks {
   const pace = { ...usualTickPace, ...changed };
@@ -54,7 +54,7 @@ export function startTicks(deps: TicksDeps, changed: Partial<TickPace> = {}): Ti
     return feed.add([...others, ...own].filter(mayRun));
   }
 
-  /** Much is due: some of each account in turn, and nothing of those that have to wait. */
+  /** Much is due: reads some of each account in turn, and nothing of accounts that have to wait. */
   async function lookAtEach(toTs: number, first: DueDevice[]): Promise<DueDevice[]> {
     const but = [...new Set(first.map(({ accountId }) => accountId))].filter(deps.isHeld);
     const some = await listDueOfEach(db, { toTs, perAccount: pace.ofAccountAtOnce, but });
@@ -78,7 +78,7 @@ export function startTicks(deps: TicksDeps, changed: Partial<TickPace> = {}): Ti
           );
         isAway = true;
       }
-      // While there is much more it is read as soon as most of this is done.
+      // While much more is due, it is read as soon as most of this is done.
       if (added > pace.atOnce / 4) await feed.whenLow();
       else await pause(pace.lookMs, stopping.signal);
     }
@@ -89,7 +89,7 @@ export function startTicks(deps: TicksDeps, changed: Partial<TickPace> = {}): Ti
       { event: 'tick.put-off', err, device: device.uuid },
       "The result of a device's timed conditions could not be stored; the service will try again later.",
     );
-    // Where that cannot be written either it is tried again with the next look.
+    // If this cannot be written either, the next look tries the tick again.
     await putOffTick(db, device.deviceId, clock()).catch(() => undefined);
   }
 
@@ -103,7 +103,7 @@ export function startTicks(deps: TicksDeps, changed: Partial<TickPace> = {}): Ti
   };
 }
 
-/** The first of each account, then the second of each, and so on. */
+/** The first device of each account, then the second of each, and so on. */
 function inTurn(devices: DueDevice[]): DueDevice[] {
   const accounts = [...Map.groupBy(devices, ({ accountId }) => accountId).values()];
   const most = Math.max(0, ...accounts.map(({ length }) => length));
@@ -111,24 +111,24 @@ function inTurn(devices: DueDevice[]): DueDevice[] {
 }
 
 export type TickPace = {
-  /** Between two looks at what is due. */
+  /** The pause between two looks at what is due. */
   lookMs: number;
-  /** What is due of devices that are another process's is taken so much later. */
+  /** How much later ticks of another process's devices are taken over. */
   othersAfterMs: number;
-  /** Devices that one look takes in, and of one account while there are more. */
+  /** How many devices one look takes, and how many of one account while there are more. */
   atOnce: number;
   ofAccountAtOnce: number;
-  /** Ticks that wait for their commit, and of a second, of all. */
+  /** How many ticks may wait for their commit, and how many a second may begin. */
   maxUnderWay: number;
   perSecond: number;
-  /** Between two portions, while there are more than these. */
+  /** The pause between two portions. */
   portionMs: number;
 };
 
 /**
- * Messages wait for the event loop and for the commits of others: ticks come in small portions, fifty of them every 20 ms,
- * and no faster than a large fleet needs them. Five times as large and as seldom, they made the slowest
- * acknowledgements twice as slow (`npm run bench:ticks`).
+ * Messages wait for the event loop and for other commits. So ticks come in small portions, fifty every 20 ms, and no
+ * faster than a large fleet needs. Portions five times as large and as rare doubled the slowest acknowledgement times
+ * (`npm run bench:ticks`).
  */
 const usualTickPace: TickPace = {
   lookMs: 1_000,
@@ -141,28 +141,28 @@ const usualTickPace: TickPace = {
 };
 
 export type TickObserver = {
-  /** What became of one. */
+  /** What became of a tick. */
   done(outcome: 'stored' | 'left' | 'put-off'): void;
-  /** For how long the oldest tick is due, in seconds; 0: none is. */
+  /** How long the oldest tick has been due, in seconds; 0: none is. */
   behind(seconds: number): void;
 };
 
 type TickFeedDeps = {
-  /** Milliseconds that only go forward. */
+  /** A monotonic clock, ms. */
   monotonicClock: MonotonicClock;
   tick(device: DeviceIdentity, delivery: Delivery): void;
   observe?: Pick<TickObserver, 'done'> | undefined;
 };
 
-/** What is due, on its way into ingest a few at a time. */
+/** Passes ticks to ingest, a few at a time. */
 type TickFeed = {
-  /** What is read from now on is for the next `add`. */
+  /** A read begins; its result goes to the next `add`. */
   beginLook(): void;
-  /** Takes in those that it does not have yet, nor had when they were read; gives how many. */
+  /** Adds devices that it does not have, nor had since the read began. Returns how many it added. */
   add(devices: DueDevice[]): number;
-  /** Resolves when few wait. */
+  /** Resolves when few ticks wait. */
   whenLow(): Promise<void>;
-  /** Brings no more. */
+  /** Passes on no more ticks. */
   stop(): void;
 };
 
@@ -173,9 +173,9 @@ function createTickFeed(
 ): TickFeed {
   let waiting: DueDevice[] = [];
   let at = 0;
-  /** Those that wait, and those under way. */
+  /** Devices that wait or have a tick under way. */
   const known = new Set<number>();
-  /** Those that ended since what is read now began to be read: there they may still be due. */
+  /** Devices whose tick ended since the current read began: the read may still show them as due. */
   let ended = new Set<number>();
   let underWay = 0;
   let credit = maxUnderWay;
@@ -261,12 +261,12 @@ function createTickFeed(
   };
 }
 
-/** Whether it is tried again with the next look: the database is away, or somebody else has the device. */
+/** Whether the next look tries the tick again: the database is away, or another process has the device. */
 function isPassing(error: unknown): boolean {
   return error instanceof DomainError && ['unavailable', 'device-gone'].includes(error.code);
 }
 
-/** A device that time has come to; `dueTs`: since when, ms. `isConnected`: to some process, as far as is known. */
+/** A device that is due, since `dueTs` (ms). `isConnected`: to any process, as far as is known. */
 type DueDevice = DeviceIdentity & {
   connectorId: number;
   dueTs: number;
@@ -292,11 +292,11 @@ const joined = `
 
 const next = 'coalesce(due.retry_at, due.due_at)';
 
-/** A removed device is not due; one of a removed account is, until that is found out. */
+/** A removed device has no row. One of a removed account may still have one, and is skipped. */
 const isThere = `
   not exists (select from account a where a.id = due.account_id and a.removed_at is not null)`;
 
-/** Those that are due from `fromTs` (absent: ever) up to `toTs`, the one that is due longest first. */
+/** Devices that are due from `fromTs` (absent: ever) up to `toTs`, the longest due first. */
 async function listDue(
   db: Sql,
   { fromTs, toTs, limit }: { fromTs?: number; toTs: number; limit: number },
@@ -318,8 +318,8 @@ async function listDue(
 }
 
 /**
- * The same of each account but these, `perAccount` at most of one: an account of which much is due is not to
- * hide what is due of others. Walks from account to account in the index.
+ * The same for each account but these, with at most `perAccount` of one, so that an account with much due does not hide
+ * the others. Walks from account to account in the index.
  */
 async function listDueOfEach(
   db: Sql,
@@ -353,7 +353,7 @@ async function listDueOfEach(
   return rows.map(toDevice);
 }
 
-/** A tick could not be stored: it is tried again in a minute, then two, up to an hour. */
+/** Postpones a tick that could not be stored: by a minute, then two, up to an hour. */
 async function putOffTick(db: Sql, deviceId: number, nowTs: WallMs): Promise<void> {
   await db.query(
     `update device_due

@@ -24,26 +24,26 @@ import {
 import { saveClocks, saveRuntimes, saveStates, type StoredClocks } from './save-states.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** What other features write inside the transaction of a batch. */
+/** What other features write in the transaction of a batch. */
 export type Writers = {
-  /** Throws a unique violation where a sense has a value in one of these milliseconds already. */
+  /** Throws a unique violation if a sense has a value in one of these milliseconds already. */
   addMeasurements: (tx: Transaction, rows: MeasurementRow[]) => Promise<void>;
-  /** Stores what is not there yet; gives those for which there is no room. `onAdded`: told of each new one. */
+  /** Stores what is new, and returns the rows that there is no room for. `onAdded`: called for each new row. */
   storeMeasurements: (
     tx: Transaction,
     rows: MeasurementRow[],
     onAdded?: (row: MeasurementRow) => void,
   ) => Promise<MeasurementRow[]>;
-  /** Gives the events that were not there before. */
+  /** Returns the events that are new. */
   recordEvents: (tx: Sql, events: NewEvent[]) => Promise<NewEvent[]>;
   keepRejections: (tx: Sql, rows: RejectionRow[]) => Promise<void>;
   settleProfiles: (tx: Sql, changes: ProfileAnswerRow[]) => Promise<void>;
-  /** Notes in their messages what acknowledges them. */
+  /** Sets, in their messages, the id that acknowledges them. */
   keepDisplays: (tx: Sql, rows: Iterable<DisplayRow>) => Promise<void>;
   replaceConfigurations: (tx: Sql, rows: Changes['configurations']) => Promise<void>;
   /**
-   * Of what is signalled decides whom it is told; says so on the events, which are recorded after it. Other
-   * transactions with signals of these devices wait for this one. Gives the alarms that it opened, by account.
+   * Decides who is notified of the signals, and notes it on the events, which are recorded afterwards. Other
+   * transactions with signals of these devices wait for this one. Returns how many alarms it opened, by account.
    */
   decideAlarms: (tx: Sql, signals: AlarmSignal[]) => Promise<OpenedAlarms>;
 };
@@ -51,25 +51,25 @@ export type Writers = {
 type OpenedAlarms = ReadonlyMap<number, number>;
 const noneOpened: OpenedAlarms = new Map();
 
-/** What a transaction has added that counts once it is committed. */
+/** What a transaction has added and counts once it is committed. */
 export type Written = {
   recorded: NewEvent[];
   opened: OpenedAlarms;
-  /** The measurements that were not there before; null: all, or nobody asks. */
+  /** The measurements that are new; null: all are, or nobody asks. */
   added: ReadonlySet<MeasurementRow> | null;
 };
 
-/** A device changed since it was read: the plan is void, and is made again from what is there now. */
+/** A device changed since it was read, so the plan is invalid and is computed again. */
 export class StaleDeviceState extends Error {
-  /** Those of which it was told meanwhile that they changed. */
+  /** The devices that a notice reported as changed in the meantime. */
   readonly forgotten = new Set<number>();
 }
 
 /**
- * Writes a plan within one transaction; gives what is new. `areNew`: no measurement of it
- * is expected to be there already; a unique violation where one is. Throws `StaleDeviceState`, `MillisecondFull`.
- * The statements do not wait for each other's answers; the server takes them in this order. But where alarms
- * are to be decided, these come between the rows of devices and all others.
+ * Writes a plan within one transaction, and returns what is new. `areNew`: no measurement in it is expected to be
+ * stored already; one that is causes a unique violation. Throws `StaleDeviceState`, `MillisecondFull`. The statements
+ * do not wait for each other's answers, and the server runs them in this order. If alarms have to be decided, that
+ * happens between the devices' rows and all others.
  */
 export async function write(
   tx: Transaction,
@@ -90,7 +90,7 @@ export async function write(
   return { recorded: await write(), opened, added };
 }
 
-/** Writes or holds the rows of devices: whether all are as they were read. */
+/** Writes or locks the devices' rows. Returns whether all are as they were read. */
 async function writeDevices(tx: Transaction, plan: Plan): Promise<boolean> {
   const { moved, evaluated, held, unchanged, due } = plan;
   const [, removed, movedNow, evaluatedNow, heldNow, unchangedNow] = await Promise.all([
@@ -100,7 +100,7 @@ async function writeDevices(tx: Transaction, plan: Plan): Promise<boolean> {
     evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
     held.length > 0 ? holdUnchanged(tx, held) : 0,
     unchanged.length > 0 ? countUnchanged(tx, unchanged) : 0,
-    // Behind the devices' rows: who changes them in this order waits for nobody who waits for it.
+    // After the devices' rows: transactions that change both in this order cannot deadlock.
     due.length > 0 && saveDue(tx, due),
   ]);
   if (removed.length > 0) forgetDevicesOf(plan, new Set(removed));
@@ -113,18 +113,18 @@ async function writeDevices(tx: Transaction, plan: Plan): Promise<boolean> {
   );
 }
 
-/** Of the devices for which something is written. */
+/** The accounts of devices that something is written for. */
 const accountIdsOf = ({ moved, evaluated, held, unchanged }: Plan): number[] => [
   ...new Set([moved, evaluated, held, unchanged].flat().map(({ device }) => device.accountId)),
 ];
 
-/** What is remembered of them says that they are there: they are read again, and found to be gone. */
+/** Forgets the state of their devices, so that the next attempt reads them and finds them gone. */
 function forgetDevicesOf({ deviceBatches }: Plan, accountIds: ReadonlySet<number>): void {
   for (const { queue } of deviceBatches)
     if (accountIds.has(queue.accountId)) queue.deviceState = null;
 }
 
-/** Gives the events that are new. */
+/** Returns the new events. */
 async function writeRows(
   tx: Transaction,
   rows: Changes,
@@ -173,7 +173,7 @@ export type DeviceRow = {
   answers_profiles: boolean;
   due_at: number | null;
   runtime: StoredRuntime | null;
-  /** What was added to it, in order; of another base: nothing that counts. */
+  /** The evidence added since, in order. Entries with another base do not count. */
   evidence_log: StoredLog[] | null;
   current_profile: string | null;
   current_content: number | null;
@@ -184,7 +184,7 @@ export type DeviceRow = {
   clocks: StoredClocks | null;
 };
 
-/** How much of a device's row, and of what its profiles say, there is to read. */
+/** How much there is to read of a device's row and its profiles. */
 export type DeviceSize = {
   device_id: number;
   account_id: number;
@@ -192,7 +192,7 @@ export type DeviceSize = {
   contents: { id: number; bytes: number }[];
 };
 
-/** In the order that is given; a device that was removed is not among them. */
+/** In the given order. A removed device has no row. */
 export async function listSizes(db: Sql, deviceIds: number[]): Promise<DeviceSize[]> {
   const { rows } = await db.query<DeviceSize>({
     name: 'ingest-sizes',
@@ -220,13 +220,13 @@ export async function listSizes(db: Sql, deviceIds: number[]): Promise<DeviceSiz
 }
 
 /**
- * Makes those that have a profile this transaction's own: nobody else has one of their messages under
- * way, and what was computed from what was read of them before is void.
+ * Claims the devices that have a profile for this transaction: no other transaction has their messages under way, and
+ * whatever others computed from an earlier read is invalid.
  */
 export async function claimStates(tx: Sql, deviceIds: number[]): Promise<void> {
   await tx.query({
     name: 'ingest-claim',
-    // In order, so that two that claim the same ones wait for each other in one direction.
+    // In order, so that two transactions that claim the same devices do not deadlock.
     text: `
       update device_state s
          set version = version + 1
@@ -245,7 +245,7 @@ export async function claimStates(tx: Sql, deviceIds: number[]): Promise<void> {
   });
 }
 
-/** All that evaluation depends on; a device that was removed is not among the rows. */
+/** Everything that evaluation depends on. A removed device has no row. */
 export async function listDeviceStates(db: Sql, deviceIds: number[]): Promise<DeviceRow[]> {
   const { rows } = await db.query<DeviceRow>({
     name: 'ingest-devices',
@@ -274,7 +274,7 @@ export async function listDeviceStates(db: Sql, deviceIds: number[]): Promise<De
   return rows;
 }
 
-/** What profiles say. */
+/** The content of profiles. */
 type ContentRow = { id: number; account_id: number; bytes: number; purposes: Purpose[] };
 
 export async function listContents(db: Sql, contentIds: number[]): Promise<ContentRow[]> {
@@ -289,12 +289,12 @@ export async function listContents(db: Sql, contentIds: number[]): Promise<Conte
   return rows;
 }
 
-/** Holds back the removal of devices until the transaction ends; see `ingestLock`. */
+/** Keeps devices from being removed until the transaction ends; see `ingestLock`. */
 async function lockIngest(tx: Sql): Promise<void> {
   await tx.query(`select pg_advisory_xact_lock_shared(${ingestLock})`);
 }
 
-/** Those of these accounts that were removed, as it stands behind `lockIngest`: mostly none. */
+/** Those of these accounts that are removed, as seen after `lockIngest`; usually none. */
 async function listRemovedAccounts(tx: Sql, accountIds: number[]): Promise<number[]> {
   const { rows } = await tx.query<{ id: number }>({
     name: 'ingest-removed-accounts',
@@ -304,7 +304,7 @@ async function listRemovedAccounts(tx: Sql, accountIds: number[]): Promise<numbe
   return rows.map(({ id }) => id);
 }
 
-/** How many of these devices still stand at the version that the transaction was computed from. */
+/** How many of these devices still have the version that the transaction was computed from. */
 async function countUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'ingest-unchanged',
@@ -320,7 +320,7 @@ async function countUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<num
   return rows[0]?.count ?? 0;
 }
 
-/** The same, and nobody changes or claims them before the transaction ends. */
+/** The same, and nobody changes or claims these devices before the transaction ends. */
 async function holdUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'ingest-hold',
@@ -339,7 +339,7 @@ async function holdUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<numb
   return rows[0]?.count ?? 0;
 }
 
-/** Writes when devices are due next, in the transaction that changes their states: it holds their rows. */
+/** Writes when devices are due next. The transaction has changed or locked their rows. */
 async function saveDue(tx: Sql, rows: readonly DueRow[]): Promise<void> {
   const { gone = [], due = [] } = Object.groupBy(rows, ({ dueTs }) =>
     dueTs === null ? 'gone' : 'due',
@@ -373,8 +373,8 @@ async function putDue(tx: Sql, rows: DueRow[]): Promise<void> {
 }
 
 /**
- * As `claimStates`, of devices that time comes to: of those that are still due, and that no other transaction
- * has. Gives them; whoever has the others brings them what is due, or leaves it to the next look.
+ * Like `claimStates`, for devices with only ticks: claims those that are still due and in no other transaction, and
+ * returns them. The other transaction evaluates the rest, or leaves them to the next look.
  */
 export async function claimDue(tx: Sql, deviceIds: number[], nowTs: WallMs): Promise<number[]> {
   const { rows } = await tx.query<{ device_id: number }>({
@@ -397,7 +397,7 @@ export async function claimDue(tx: Sql, deviceIds: number[], nowTs: WallMs): Pro
   return rows.map(({ device_id }) => device_id);
 }
 
-/** There is no room for these: their sense has as many other values in that millisecond as fit into it. */
+/** A millisecond has no room for these rows: their sense has the maximum number of other values in it. */
 export class MillisecondFull extends Error {
   readonly rows: MeasurementRow[];
 
@@ -407,7 +407,7 @@ export class MillisecondFull extends Error {
   }
 }
 
-/** The same batch, with those measurements turned into rejections. */
+/** The same batch with those measurements turned into rejections. */
 export function rejectBeyondMillisecond(
   batch: DeviceBatch[],
   rows: MeasurementRow[],

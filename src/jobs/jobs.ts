@@ -11,10 +11,10 @@ import { pause, WakeableRest } from '../lib/wait.ts';
 import { type LimitsOf, lockUsage, quotaExceeded } from '../quotas/quotas.ts';
 import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
-/** What was done with some devices. `after`: what follows the commit. */
+/** The result for some devices. `after`: what to do after the commit. */
 export type PieceDone = { failed: JobFailure[]; after?: () => Promise<void> | void };
 
-/** Does what a job says with some of its devices, within the transaction. */
+/** Does the job's action for some of its devices, within the transaction. */
 export type DoPiece = (tx: Sql, piece: JobPiece) => Promise<PieceDone>;
 
 type RunnerDeps = {
@@ -23,7 +23,7 @@ type RunnerDeps = {
   /** Milliseconds that only go forward. */
   monotonicClock: MonotonicClock;
   onError: (error: unknown) => void;
-  /** How often it looks for what another process has begun, or left. */
+  /** How often it looks for jobs that another process started or left. */
   pollMs?: number;
 };
 
@@ -33,36 +33,36 @@ export type JobRunner = {
   close(): Promise<void>;
 };
 
-/** Devices of one transaction. */
+/** Devices per transaction. */
 const devicesAtOnce = 20;
-/** Of one device: after so many failures in a row the job goes on without it. */
+/** After this many failures of one device in a row, the job continues without it. */
 const maxFailures = 3;
 
-/** How many devices are tried at once, and how often in a row it failed where that is one; `reason`: why. */
+/** How many devices to try at once. `failures`: how often in a row a single device failed. `reason`: why. */
 type Trial = { limit: number; failures: number; reason: string };
 const firstTrial: Trial = { limit: devicesAtOnce, failures: 0, reason: '' };
 
-/** Half of them next: which one is to blame, or how many are not too much, is found out so. */
+/** Halves the number of devices, to find the one that fails, or the number that does not take too long. */
 function afterFailure({ limit, failures }: Trial, kind: DatabaseErrorKind): Trial {
   const reason = kind === 'cancelled' ? 'took-too-long' : 'internal-error';
   if (limit === 1) return { limit, failures: failures + 1, reason };
   return { limit: Math.floor(limit / 2), failures: 0, reason };
 }
-/** It rests as long as a piece took, so that others get at the database; and no longer than this. */
+/** It pauses for as long as a piece took, but no longer than this, so that others get to the database. */
 const longestRestMs = 250;
 
 /**
- * Does some devices of each job in turn, of all accounts; in one process at a time. The same transaction stores
- * how far the job is: each device is done once, and another process goes on where one was killed.
+ * Runs the jobs of all accounts, some devices of each in turn, in one process at a time. The transaction that does a
+ * piece also stores the job's progress. So each device is done once, and if the process is killed, another continues.
  */
 export function startJobRunner(deps: RunnerDeps): JobRunner {
   const { db, doPiece, monotonicClock, onError, pollMs = 1_000 } = deps;
   const stopping = new AbortController();
-  /** Of jobs that failed: how they are tried next. */
+  /** How to try jobs that failed before. */
   const trials = new Map<number, Trial>();
   const rest = new WakeableRest();
 
-  /** False where there is nothing to do. */
+  /** False if there is nothing to do. */
   async function doSome(): Promise<boolean> {
     const next = await findNext(db);
     if (!next) return false;
@@ -77,10 +77,10 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
       if (done === 'others') return false;
       await done?.after?.();
     } catch (error) {
-      // The account was removed: its jobs rest until they are deleted.
+      // The account was removed. Its jobs rest until they are deleted.
       if (error instanceof DomainError && error.code === 'unauthenticated') return true;
       const kind = kindOf(error);
-      // Whatever it was, others have their turn first.
+      // Whatever failed, other jobs go first.
       const putOff = putOffJob(db, next.id);
       if (kind === 'unavailable') {
         await putOff.catch(() => undefined);
@@ -100,7 +100,7 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
   ): Promise<PieceDone | 'others' | null> {
     return db.transaction(async (tx) => {
       if (!(await isAlone(tx))) return 'others';
-      // Before the job's row: whoever deletes the account goes the same way.
+      // Before the job's row, because deleting the account takes the locks in the same order.
       await lockUsage(tx, accountId);
       const piece = await lockPiece(tx, id, limit);
       if (!piece) return null;
@@ -135,7 +135,7 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
   };
 }
 
-/** One process at a time: jobs are to take no more of the database where there are more processes. */
+/** One process at a time, so that jobs take no more of the database if there are more processes. */
 async function isAlone(tx: Sql): Promise<boolean> {
   const { rows } = await tx.query<{ held: boolean }>(
     'select pg_try_advisory_xact_lock($1) as held',
@@ -151,7 +151,7 @@ const failedBy =
 /** Failed devices of a job that are kept by name. */
 const maxFailed = 1_000;
 
-/** The job whose turn it is; those of disabled accounts rest. */
+/** The job that has waited longest. Jobs of disabled accounts rest. */
 async function findNext(sql: Sql): Promise<{ id: number; accountId: number } | null> {
   const { rows } = await sql.query<{ id: number; accountId: number }>(
     `select j.id, j.account_id as "accountId"
@@ -164,7 +164,7 @@ async function findNext(sql: Sql): Promise<{ id: number; accountId: number } | n
   return rows[0] ?? null;
 }
 
-/** What is next of a job. */
+/** The next piece of a job. */
 export type JobPiece = {
   id: number;
   accountId: number;
@@ -175,8 +175,7 @@ export type JobPiece = {
 };
 
 /**
- * The next `limit` devices of a job, which is kept from others; null where it has ended, or its account was
- * disabled, meanwhile.
+ * Locks a job and returns its next `limit` devices; null if it has ended or its account has been disabled meanwhile.
  */
 async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece | null> {
   const { rows } = await tx.query<JobPiece>(
@@ -191,7 +190,7 @@ async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece |
   return rows[0] ?? null;
 }
 
-/** So many more devices had their turn; where these were the last ones, the job is done. */
+/** Adds `count` devices to the job's progress. If these were the last ones, the job is done. */
 async function saveProgress(
   tx: Sql,
   id: number,
@@ -220,12 +219,12 @@ async function saveProgress(
   );
 }
 
-/** Others have their turn first. */
+/** Lets other jobs go first. */
 async function putOffJob(sql: Sql, id: number): Promise<void> {
   await sql.query(`update job set served_at = clock_timestamp() where id = $1`, [id]);
 }
 
-/** What is done with each device: whoever does it knows the rest of it. */
+/** What to do with each device. The function that does it defines the other members. */
 export type JobAction = { action: string; labels?: string[]; untilTs?: number } & Record<
   string,
   unknown
@@ -238,15 +237,15 @@ type NewJob = {
   accountId: number;
   keyId: string | null;
   action: JobAction;
-  /** Only with devices that have one of these; null: with any. */
+  /** Only devices with one of these labels; null: any device. */
   labels: readonly string[] | null;
   actor: Actor;
   devices: readonly string[];
-  /** ms */
+  /** In ms. */
   ts: number;
 };
 
-/** Its identifier. One without devices is done. */
+/** Stores a job and returns its identifier. A job without devices is done at once. */
 export async function insertJob(tx: Sql, job: NewJob): Promise<string> {
   const { accountId, keyId, action, labels, actor, devices, ts } = job;
   const { rows } = await tx.query<{ uuid: string }>(
@@ -264,14 +263,14 @@ export async function insertJob(tx: Sql, job: NewJob): Promise<string> {
   return row.uuid;
 }
 
-/** Stopped with more devices left than these, a job keeps its place. */
+/** A job that is stopped with more devices left than this keeps its place in the quota for a while. */
 const freeDevices = 100;
-/** For so long, of each device that was left, ms: as it would take to do something with it, and no less. */
+/** For this many ms per device that was left: at least as long as doing something with it would take. */
 const restMsOfDevice = 1;
 
 /**
- * Of an account: jobs under way, those that were stopped and keep their place for a while, as their lists of devices
- * were written, and in how many ms the first of these gives it up.
+ * An account's running jobs, its stopped jobs that still keep their place (their lists of devices were written, after
+ * all), and in how many ms the first of these gives it up.
  */
 async function countPlaces(
   sql: Sql,
@@ -311,7 +310,7 @@ const columns = `uuid as "jobId", action, state, done, total as of, created_at a
   ended_at as "endedTs"`;
 const isOwn = 'account_id = $1 and ($2::uuid is null or key_id = $2)';
 
-/** Newest first; without the devices that failed. */
+/** Newest first, without the devices that failed. */
 export async function listJobs(
   sql: Sql,
   { accountId, keyId }: JobOwner,
@@ -328,7 +327,7 @@ export async function listJobs(
   return rows;
 }
 
-/** Null where there is none. */
+/** Null if there is none. */
 export async function findJob(
   sql: Sql,
   { accountId, keyId }: JobOwner,
@@ -342,8 +341,8 @@ export async function findJob(
 }
 
 /**
- * The devices with which a job did something, for whoever takes it back; null where there is no such job, it has not
- * ended, or they are forgotten.
+ * The devices that a job processed, for undoing it; null if there is no such job, it is still running, or its devices
+ * have been forgotten.
  */
 export async function listJobDevices(
   sql: Sql,
@@ -359,7 +358,7 @@ export async function listJobDevices(
   return rows[0]?.uuids ?? null;
 }
 
-/** False where there is none. One that has ended stays as it is, and its list of devices is not written again. */
+/** False if there is no such job. A job that has ended, and its list of devices, is not written again. */
 export async function stopJob(
   sql: Sql,
   { accountId, keyId }: JobOwner,
@@ -385,8 +384,8 @@ type Forget = {
 };
 
 /**
- * Of an account's jobs that have ended the newest stay; and of all those that ended since `sinceTs` (ms). Which
- * devices they were about stays of those that ended since `devicesSinceTs`.
+ * Deletes jobs that ended before `sinceTs` (ms), and an account's ended jobs beyond its newest `keep`. Empties the lists
+ * of devices of jobs that ended before `devicesSinceTs`. `accountId` null: for all accounts, by time only.
  */
 export async function forgetJobs(
   sql: Sql,
@@ -413,7 +412,7 @@ export async function forgetJobs(
 
 export const JobParams = z.object({ jobId: uuidParam.meta({ example: exampleIds.job }) });
 
-/** `stopped`: by whoever asked for it; what was done by then stays done. */
+/** `stopped`: on request. What was done by then stays done. */
 const JobState = z.enum(['running', 'done', 'stopped']);
 export type JobState = z.infer<typeof JobState>;
 
@@ -465,13 +464,13 @@ export type Job = z.infer<typeof Job>;
 const StartedJob = z.object({ jobId: z.guid(), timestamp });
 export type StartedJob = z.infer<typeof StartedJob>;
 
-/** Jobs of an account that have ended and are kept, and how long at most. */
+/** How many ended jobs of an account are kept, and for how long at most. */
 const keptJobs = 100;
 const keptMs = 30 * 86_400_000;
-/** Which devices a job was about is kept so long after its end: for taking it back. */
+/** How long a job's list of devices is kept after its end, so that the job can be undone. */
 const devicesKeptMs = 3_600_000;
 
-/** What ended before is forgotten, ms. */
+/** The times, in ms, before which ended jobs and their devices are forgotten. */
 export const keptSince = (nowTs: WallMs) => ({
   sinceTs: nowTs - keptMs,
   devicesSinceTs: nowTs - devicesKeptMs,
@@ -480,13 +479,13 @@ export const keptSince = (nowTs: WallMs) => ({
 type StartJobDeps = {
   db: Database;
   limitsOf: LimitsOf;
-  /** The time by which jobs may be forgotten, ms; null: not now, the clock is in doubt. */
+  /** The time by which jobs may be forgotten, ms; null while the clock is in doubt. */
   believedTs: () => WallMs | null;
   /** There is a new job to do. */
   onStarted: () => void;
 };
 
-/** A job before its devices are known: `select` finds them within the transaction. */
+/** A job whose devices are not known yet: `select` finds them within the transaction. */
 type JobToStart = Omit<NewJob, 'devices'> & {
   select: (tx: Sql) => Promise<string[]>;
   /** For the answer, ms. */
@@ -495,7 +494,7 @@ type JobToStart = Omit<NewJob, 'devices'> & {
 
 type StartJob = (job: JobToStart, keep: Keep<StartedJob> | null) => Promise<StartedJob>;
 
-/** Stores a job within the quota `jobs`; throws `quota-exceeded`, or `too-many-requests` after large ones were stopped. */
+/** Stores a job within the quota `jobs`. Throws `quota-exceeded`; `too-many-requests` if large jobs were stopped. */
 export function createStartJob({ db, limitsOf, believedTs, onStarted }: StartJobDeps): StartJob {
   return async ({ select, now, ...job }, keep) => {
     const { accountId } = job;

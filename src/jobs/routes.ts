@@ -16,15 +16,15 @@ import {
 } from './jobs.ts';
 
 const tag = 'Jobs';
-/** As many as are kept, and those under way. */
+/** Enough for those that are kept, and those in progress. */
 const listed = 200;
 
-/** What became of what was begun with many devices. */
+/** The progress and the results of actions on many devices. */
 export function jobRoutes({ db }: { db: Sql }): Route[] {
   return [list(db), read(db), stop(db)];
 }
 
-/** A key that is confined to labels is told nothing of jobs on other devices. */
+/** A key that is confined to labels sees only its own jobs, because others concern other devices. */
 const ownerOf = (account: Account): JobOwner => ({
   accountId: account.accountId,
   keyId: labelsOf(account) ? account.sessionId : null,

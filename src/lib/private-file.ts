@@ -20,7 +20,7 @@ export async function readOrMakePrivateFile(file: string, make: () => string): P
   return (await readFile(file, 'utf8')).trim();
 }
 
-/** The text of such a file; null if it does not exist. */
+/** The text of a private file; null if it does not exist. */
 export async function readPrivateFile(file: string): Promise<string | null> {
   try {
     return (await readFile(file, 'utf8')).trim();

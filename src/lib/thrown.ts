@@ -8,7 +8,7 @@ export function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
-/** The code of a thrown value (`ECONNREFUSED`, a SQLSTATE, a code of ours); empty if it has none. */
+/** The code of a thrown value (`ECONNREFUSED`, a SQLSTATE, one of our own codes); empty if it has none. */
 export function codeOf(thrown: unknown): string {
   return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : '';
 }

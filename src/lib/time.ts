@@ -12,7 +12,9 @@ export function readTime(text: string): number | null {
   return ts >= 0 && ts <= lastTs ? ts : null;
 }
 
-/** NaN if it is no such time. The runtime alone would turn 31 September into 1 October (RFC 3339 section 5.7). */
+/**
+ * NaN if the text is not a valid time. The runtime alone would turn 31 September into 1 October (RFC 3339 section 5.7).
+ */
 function readIso(text: string): number {
   const { year, month, day } = iso.exec(text)?.groups ?? {};
   if (Number(day) > daysOf(Number(year), Number(month))) return Number.NaN;

@@ -1,7 +1,7 @@
 /**
- * Every code that a line of the log can have as its `event`. docs/log.md says of each what it means
- * and what to do; a test holds this list, that page and the uses together. A code is searched for and
- * alerted on: it is added, and never renamed.
+ * Every code that can be the `event` of a log line. docs/log.md explains what each means and what to do. A test keeps
+ * this list, that page and the uses consistent. People search for codes and alert on them, so codes are added but never
+ * renamed.
  */
 export const logEvents = [
   // The process.

@@ -1,33 +1,33 @@
 /** What may be written, and how. */
 type LimitedLinesOptions<T> = {
-  /** In ms. Lines never depend on which way it went. */
+  /** In ms. It may move in either direction. */
   clock: () => number;
-  /** What a limit holds for, in ms. */
+  /** The period to which the limits apply, in ms. */
   spanMs: number;
-  /** Lines of one key in a span. */
+  /** Lines per key and period. */
   linesPerKey: number;
-  /** Lines of all keys in a span; without a bound if absent. */
+  /** Lines of all keys per period; unlimited if absent. */
   linesInAll?: number;
-  /** Keys that have lines of their own in a span; what others do is counted together. */
+  /** Keys that get lines of their own in a period. The others are counted together. */
   maxKeys: number;
-  /** Writes a line now. `before`: how many of its key came since the last line and have none. */
+  /** Writes a line now. `before`: how many of its key were not written since the last line. */
   write: (of: T, before: number) => void;
-  /** Writes what was counted and followed by no line: of each key the newest, and the number of all `others`. */
+  /** Writes what was only counted: for each key the newest and the number, and the total of all `others`. */
   writeCounted: (counted: { of: T; count: number }[], others: number) => void;
 };
 
 type LimitedLines<T> = {
-  /** A line now, or counted. Counts that are a span old are written with the first line after them. */
+  /** Writes a line now, or counts it. Counts that are a period old are written with the next line. */
   note(key: string, of: T): void;
-  /** Writes the counts that are a span old, or all where the process ends. */
+  /** Writes the counts that are a period old, or all counts if the process ends. */
   flush(options?: { isEnd?: boolean }): void;
 };
 
 type Noted<T> = { sinceMs: number; lines: number; unwritten: number; newest: T };
 
 /**
- * Lines that others can cause as often as they like, such as refused logins: the first of each key in a span, and all
- * further ones as counts. Keys may be chosen by strangers.
+ * Limits lines that others can cause as often as they like, such as refused logins: writes the first lines of each key
+ * in a period, and counts the rest. Strangers may choose the keys.
  */
 export function createLimitedLines<T>(options: LimitedLinesOptions<T>): LimitedLines<T> {
   const {
@@ -68,7 +68,7 @@ export function createLimitedLines<T>(options: LimitedLinesOptions<T>): LimitedL
     noted.unwritten = 0;
   }
 
-  /** Writes what was counted of keys, and forgets those that had no more than their lines. */
+  /** Writes the counts of due keys, and removes keys without any. */
   function writeOver(atMs: number, isDue: (noted: Noted<T>) => boolean, isEnd = false): void {
     const counted: { of: T; count: number }[] = [];
     for (const [key, noted] of keys) {

@@ -3,7 +3,7 @@ import pretty from 'pino-pretty';
 import type { LogEvent } from './events.ts';
 import type { LogBindings, LogContext, Logger, ServiceLog, Write } from './logger.ts';
 
-/** Members that hold what opens something, at the top or one or two levels down. */
+/** Members that contain credentials, at the top or one or two levels down. */
 const secretNames = [
   'password',
   'passwordHash',
@@ -16,43 +16,46 @@ const secretNames = [
   'secret',
 ];
 
-/** Of pino. */
+/** pino's number for this level. */
 const warnLevel = 40;
 
-/** Longest line as it is written, and longest text in one that would be longer, in characters. */
+/** The longest line, and the longest text in a line that would be longer, in characters. */
 const maxLine = 16_384;
 const maxText = 1_024;
 const maxEntries = 32;
 
 /**
- * Lines of one event that may be written at once, and each second. An outage has every request fail, and
- * strangers send as many as they like: what is written then must not cost more than the requests do.
+ * Lines of one event that may be written at once, and per second. In an outage every request fails, and strangers may
+ * send any number of them. Writing the lines must not cost more than the requests do.
  */
 const linesAtOnce = 100;
 const linesPerSecond = 20;
-/** So often at most it is said how many lines were left out. */
+/** How often, at most, the number of omitted lines is logged. */
 const omittedEveryMs = 10_000;
-/** Their writers have limits of their own (connector/device/refused-logins.ts): who bans reads each line. */
+/**
+ * Their writers have limits of their own (connector/device/refused-logins.ts), because tools that ban clients read
+ * every line.
+ */
 const ownLimit = new Set<LogEvent>(['mqtt.login-refused', 'http.login-refused']);
 
 type LogOptions = {
   level: string;
-  /** For people rather than for machines: one coloured line each. */
+  /** For people rather than machines: one coloured line each. */
   isTerminal: boolean;
-  /** The part of the service that this process is: in every line. */
+  /** The part of the service that this process runs, in every line. */
   role: string;
-  /** The connector that this process is; absent where it may be several. */
+  /** The connector that this process runs; absent if it may run several. */
   connectorId?: number | undefined;
   destination?: DestinationStream;
-  /** Time that never jumps, in milliseconds; the machine's where it is absent. */
+  /** A clock that never jumps, in ms; the machine's if absent. */
   monotonicClock?: () => number;
 };
 
 /**
- * JSON lines on standard output (pretty on a terminal), with passwords, tokens and e-mail addresses
- * blacked out. `event` comes first and what all lines have comes last: a filter such as fail2ban's finds
- * what it reads at the beginning, before anything that a stranger chose. A line has a longest length, and an
- * event a highest rate; what is left out is counted and said (`log.lines-omitted`).
+ * Writes JSON lines to standard output (formatted on a terminal), with passwords, tokens and e-mail addresses redacted.
+ * `event` comes first, and members that all lines share come last, so that a filter such as fail2ban's finds what it
+ * needs before any text that a stranger chose. The length of a line and the rate of an event are limited. Omitted lines
+ * are counted and reported (`log.lines-omitted`).
  */
 export function createLog(options: LogOptions): ServiceLog {
   const {
@@ -97,7 +100,7 @@ function loggerOf(
   const write =
     (level: keyof Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>): Write =>
     (context: LogContext, message) => {
-      // Who asked for `debug` wants every line; `fatal` is said once.
+      // `debug` was enabled to see every line; `fatal` is written once.
       const isLimited = level !== 'debug' && level !== 'fatal';
       if (isLimited && !mayWrite(context.event)) return;
       lines[level]({ ...context, ...bindings }, message);
@@ -112,7 +115,7 @@ function loggerOf(
   };
 }
 
-/** A bucket of lines for each event; `tellOmitted` is told of those that found it empty, a while later. */
+/** A token bucket of lines for each event. `tellOmitted` is called later with the number of omitted ones. */
 function limitLines(
   monotonicClock: () => number,
   tellOmitted: (event: LogEvent, omitted: number) => void,
@@ -142,7 +145,7 @@ function limitLines(
   }
 }
 
-/** A line that is too long has its texts and lists cut; one of very many members has its first ones alone. */
+/** Truncates texts and lists in a line that is too long. A line with very many members keeps only its first ones. */
 function shorten(line: string): string {
   if (line.length <= maxLine) return line;
   const cut = `${JSON.stringify(JSON.parse(line, cutValue))}\n`;
@@ -158,16 +161,19 @@ function cutValue(_name: string, value: unknown): unknown {
 }
 
 /**
- * C1 controls, which terminals obey as they obey ESC; what turns, joins or hides letters (bidirectional marks, zero
- * widths, U+FEFF); and separators that some readers take for the end of a line. JSON leaves them as they are.
+ * C1 controls, which terminals obey like ESC; characters that reorder, join or hide letters (bidirectional marks, zero
+ * widths, U+FEFF); and separators that some readers take for the end of a line. JSON does not escape them.
  */
 const marks = /[\p{Cf}\u007f-\u009f\u2028\u2029]/gu;
-/** All controls but the ends of lines and tabs, which traces have: JSON escapes them, a terminal is shown no JSON. */
+/**
+ * All controls except newlines and tabs, which stack traces contain. JSON escapes them, but a terminal is not shown
+ * JSON.
+ */
 const controls = /[^\P{Cc}\n\t]/gu;
 
 const showMarks = (text: string): string => text.replaceAll(marks, escaped);
 
-/** As JSON writes it: `\\u202e`. */
+/** Escaped as in JSON: `\\u202e`. */
 function escaped(mark: string): string {
   const units = Array.from({ length: mark.length }, (_, n) => mark.charCodeAt(n));
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
@@ -176,12 +182,12 @@ function escaped(mark: string): string {
 const shown = (_name: string, value: unknown): unknown =>
   typeof value === 'string' ? showMarks(value).replaceAll(controls, escaped) : value;
 
-/** A terminal shows one process: what all its lines have, and what their sentences say, is left out. */
+/** A terminal shows one process, so this omits what all its lines share and what their sentences already say. */
 function prettyLines(destination?: DestinationStream): DestinationStream {
   const lines = pretty({
     destination: destination ?? 1,
     ignore: 'pid,hostname,role,component,connectorId,event,signal,delayMs,unfinished',
-    // Whoever has to do something about it looks the code up in docs/log.md.
+    // Warnings and errors include the code, so that people can look it up in docs/log.md.
     messageFormat: ({ msg, level, event }) =>
       Number(level) >= warnLevel ? `${String(msg)} [${String(event)}]` : String(msg),
     translateTime: 'SYS:HH:MM:ss',
@@ -191,10 +197,7 @@ function prettyLines(destination?: DestinationStream): DestinationStream {
   return { write: (line) => void lines.write(withoutStack(line)) };
 }
 
-/**
- * What is no error of the service is a line on a terminal: its reason, without where in the code. Texts have no
- * character left that a terminal would obey.
- */
+/** Below the level of an error, a terminal shows only the reason, without the stack. Control characters are escaped. */
 function withoutStack(line: string): string {
   const parsed = JSON.parse(line, shown) as { level: number; err?: DescribedError };
   const { err, ...rest } = parsed;
@@ -206,7 +209,7 @@ function reasonsOf({ message, cause }: DescribedError): string {
   return cause === undefined ? message : `${message} ${reasonsOf(cause)}`;
 }
 
-/** What an error says of itself beside its message; never the values that a statement or a command had. */
+/** Members of an error that are logged besides its message; never the values of a statement or a command. */
 const told = [
   'code',
   'errno',
@@ -222,7 +225,7 @@ const told = [
   'reason',
 ] as const;
 
-/** Causes of causes; more are a circle or of no use. */
+/** The most nested causes. More would be a cycle or useless. */
 const deepest = 5;
 
 type DescribedError = Record<string, unknown> & {
@@ -231,8 +234,8 @@ type DescribedError = Record<string, unknown> & {
 };
 
 /**
- * An error as a line has it: its type, message, stack and code, and its causes. Other members are left
- * out: a database's `detail` and a Redis command's arguments hold what people have stored.
+ * An error as it is logged: its type, message, stack and code, and its causes. Other members are omitted, because a
+ * database's `detail` and a Redis command's arguments contain what people have stored.
  */
 function describeError(error: unknown, depth = 0): DescribedError {
   if (!(error instanceof Error)) return { message: String(error) };
@@ -244,7 +247,7 @@ function describeError(error: unknown, depth = 0): DescribedError {
     message,
     stack,
     ...Object.fromEntries(members),
-    // Of an AggregateError, such as one for each address of a name.
+    // For an AggregateError, such as one error per address of a host name.
     ...(Array.isArray(parts) && depth < deepest
       ? { errors: parts.map((part: unknown) => describeError(part, depth + 1)) }
       : {}),
@@ -252,21 +255,21 @@ function describeError(error: unknown, depth = 0): DescribedError {
   };
 }
 
-/** What a line holds where something in it was left out. */
+/** Removes something from a line. */
 type Hidden = (line: string) => string;
 
-/** Anything of these cannot stand in a line that has none of them: most lines are done with one look. */
+/** A line without any of these contains nothing to hide, so most lines need only one check. */
 const signs = ['@', 'eyJ', 'stream_', 'sens_', 'whsec_'];
 
 /**
- * Each of these reads a line once, whatever stands in it: strangers choose parts of what is logged, so
- * no pattern may begin again inside of what it has already read (no overlap of where it can begin).
+ * Each of these reads a line once, whatever it contains. Strangers choose parts of what is logged, so no pattern may
+ * start again inside text that it has already read (its possible starts must not overlap).
  */
 const hiders: Hidden[] = [
   // User name and password in a URL.
   (line) => line.replaceAll(/\/\/[^\s/@"]+@/g, '//[redacted]@'),
   hideTokens,
-  // A ticket that opens a stream is in its URL; keys and webhook secrets, where a library repeats a header.
+  // The ticket of a stream is in its URL. Keys and webhook secrets appear if a library repeats a header.
   (line) => line.replaceAll(/stream_[\w-]{20,}/g, '[ticket]'),
   (line) => line.replaceAll(/sens_[\w-]{20,}/g, '[key]'),
   (line) => line.replaceAll(/whsec_[\w+/=-]{20,}/g, '[secret]'),
@@ -274,9 +277,9 @@ const hiders: Hidden[] = [
 ];
 
 /**
- * A line of JSON without secrets and e-mail addresses, anywhere in it: errors of libraries and of other
- * servers repeat addresses, tokens and URLs that they were given. Takes time that grows with the line's
- * length and not faster; what it gives is JSON if what it was given is.
+ * Removes secrets and e-mail addresses anywhere in a JSON line: errors of libraries and other servers repeat the
+ * addresses, tokens and URLs that they were given. Its time is linear in the line's length. Valid JSON stays valid
+ * JSON.
  */
 export function hidePrivate(line: string): string {
   if (!signs.some((sign) => line.includes(sign))) return line;
@@ -298,8 +301,8 @@ const local = charactersOf("abcdefghijklmnopqrstuvwxyz0123456789_.!#$%&'*+=?^`{|
 const domain = charactersOf('abcdefghijklmnopqrstuvwxyz0123456789-.');
 
 /**
- * From each `@` backwards and forwards: neither way leads past another one, so that every character is
- * looked at twice at most.
+ * Searches backwards and forwards from each `@`. Neither direction goes past another `@`, so every character is read at
+ * most twice.
  */
 function hideAddresses(line: string): string {
   const parts: string[] = [];
@@ -313,7 +316,7 @@ function hideAddresses(line: string): string {
     // A full stop or hyphen at the end belongs to the sentence.
     while (to > at + 1 && /[.-]/.test(line.charAt(to - 1))) to -= 1;
     const host = line.slice(at + 1, to);
-    // Whose last label is a name: `koa@3.0.0` is a version.
+    // The last label of a host is a name: `koa@3.0.0` is a version.
     if (from === at || !/^[A-Za-z]/.test(host.slice(host.lastIndexOf('.') + 1))) continue;
     parts.push(line.slice(kept, from), '[e-mail]');
     kept = to;
@@ -321,7 +324,7 @@ function hideAddresses(line: string): string {
   return parts.length === 0 ? line : parts.join('') + line.slice(kept);
 }
 
-/** The first characters of what is hidden may be the end of an escape, which stays: `\n`, `\u001b`. */
+/** The first hidden characters may be the end of an escape sequence, which must stay: `\n`, `\u001b`. */
 function behindEscape(line: string, from: number, at: number): number {
   let backslashes = 0;
   while (backslashes < from && line.charAt(from - 1 - backslashes) === '\\') backslashes += 1;

@@ -22,7 +22,7 @@ type ExportRouteDeps = { db: Database; exports: Exports };
 
 const defaultStats = ['min', 'max', 'avg', 'last', 'count'] as const;
 
-/** What many devices measured, in one answer that is sent as it is read. */
+/** The measurements of many devices in one answer, which is sent while it is read. */
 export function exportRoute({ db, exports }: ExportRouteDeps): Route {
   return defineRoute({
     name: 'queryMeasurements',
@@ -108,7 +108,7 @@ async function answerBuckets(
   return stream(type, asJsonList('buckets', blocks, bucketItems, request.now()));
 }
 
-/** Which senses of which devices. `within`: only devices that have one of these labels; null: any. */
+/** Selects senses of devices. `within`: only devices with one of these labels; null: any. */
 type SeriesFilter = {
   accountId: number;
   uuids: string[] | undefined;
@@ -117,7 +117,7 @@ type SeriesFilter = {
   within: readonly string[] | null;
 };
 
-/** All that ever measured something, by device and sense. */
+/** All series that ever had a value, by device and sense. */
 async function listExportSeries(
   sql: Sql,
   { accountId, uuids, label, senses, within }: SeriesFilter,
@@ -139,7 +139,7 @@ async function listExportSeries(
   return rows;
 }
 
-/** Throws `invalid-input` where there is more in the range than one answer has. */
+/** Throws `invalid-input` if the range holds more points than one answer may. */
 async function refuseTooManyPoints(
   sql: Sql,
   series: ExportSeries[],
@@ -161,24 +161,24 @@ async function refuseTooManyPoints(
   );
 }
 
-/** A sense of a device, with what its rows say of whose they are. */
+/** A sense of a device, with the identifiers that its rows show. */
 type ExportSeries = { seriesId: number; deviceAuthUuid: string; sId: string };
 
 /** Times in ms, inclusive. */
 type ExportRange = { start: number; end: number; order: 'asc' | 'desc' };
 
-/** How points are written. `ts` and `val` are lists of columns. */
+/** How points are written. For columns, `ts` and `val` are two lists. */
 type PointFormat = 'json' | 'ndjson' | 'csv' | 'columns';
 
-/** What a statement gave of one series: text of some points, ready to be sent. */
+/** The text of some points of one series, ready to send. */
 type PointBlock = { series: ExportSeries; text: string; vals: string };
 
-/** A statement gives no more points than this: that is all that is ever held in memory. */
+/** The most points in one statement's result, which is all that is ever in memory. */
 const blockPoints = 20_000;
-/** Nor are more series looked at by it. */
+/** The most series that one statement covers. */
 const blockSeries = 500;
 
-/** Whole milliseconds; a double of seconds is exact to the microsecond, and a little is added lest it round down. */
+/** Whole milliseconds. A double of seconds is exact to the microsecond; the addend prevents rounding down. */
 const ms = `floor(date_part('epoch', m.ts) * 1000 + 0.0005)::bigint`;
 const value = `case when m.long = 'NaN' then m.val::text
                     else concat('{"lat":', m.val, ',"long":', m.long, '}') end`;
@@ -204,8 +204,8 @@ function prefixOf({ deviceAuthUuid, sId }: ExportSeries, format: PointFormat): s
 type BlockRow = { place: number; count: number; micros: string; text: string; vals: string };
 
 /**
- * All points of some series, one series after the other, as text that the database writes: row by row it takes
- * twice as long.
+ * All points of some series, series by series, as text that the database writes: twice as fast as converting them row
+ * by row.
  */
 function walkPoints(
   sql: Sql,
@@ -238,7 +238,7 @@ async function readBlock(
   const [beyond, newest] = order === 'asc' ? ['>', 'max'] : ['<', 'min'];
   const { rows } = await sql.query<BlockRow>({
     name: `export-points-${format}-${order}`,
-    // Where a block goes on within a series, it is the first one.
+    // If a block continues within a series, that series is the first of the slice.
     text: `
       select place::integer, count(*)::integer as count,
              (extract(epoch from ${newest}(ts)) * 1000000)::bigint::text as micros,
@@ -274,7 +274,7 @@ async function readBlock(
 const pointItems = (block: PointBlock[]) => block.map(({ text }) => text).join(',');
 const pointLines = (block: PointBlock[]) => block.map(({ text }) => text).join('');
 
-/** A series of which there are many points stands there in several pieces, one behind the other. */
+/** A series with many points is written in several pieces, one after the other. */
 const seriesItems = (block: PointBlock[]) =>
   block
     .map(({ series: { deviceAuthUuid, sId }, text, vals }) => {
@@ -304,7 +304,7 @@ type ExportBucket = { deviceAuthUuid: string; sId: string; ts: number } & Partia
   Record<StatName, number>
 >;
 
-/** Buckets that a statement gives at most of one series; and series that it looks at where they are few. */
+/** The most buckets of one series in one statement's result. */
 const blockBuckets = 10_000;
 
 /** As PostgreSQL calls them. */
@@ -312,12 +312,12 @@ const unitNames = { s: 'second', m: 'minute', h: 'hour', d: 'day', mo: 'month' }
 
 const first = '(array_agg(val order by ts))[1]';
 export const last = '(array_agg(val order by ts desc))[1]';
-// Two values near the end of what a double holds would overflow a sum, and fail for everybody.
+// Clamped, because two values near the limit of a double would overflow the sum and make the request fail.
 const sum = 'sum(greatest(least(val, 1e290), -1e290))';
 const expressions: Record<StatName, string> = {
   min: 'min(val)',
   max: 'max(val)',
-  // The mean is held between its extremes, which rounding could leave; buckets of one device say the same.
+  // Kept between min and max, which rounding could exceed, as in buckets of a single device.
   avg: `least(greatest(${sum} / count(*), min(val)), max(val))`,
   sum,
   count: 'count(*)::integer',
@@ -327,8 +327,8 @@ const expressions: Record<StatName, string> = {
 };
 
 /**
- * All buckets of some series, one series after the other, positions left out. A statement covers as many buckets
- * as it may give, from the first point on that there is: what is empty is passed over.
+ * All buckets of some series, series by series, without positions. Each statement covers as many buckets as it may
+ * return, beginning with the first point, so empty stretches are skipped.
  */
 async function* walkExportBuckets(
   sql: Sql,
@@ -354,7 +354,7 @@ function restOf(range: ExportRange, part: ExportRange): ExportRange | null {
   return rest.start <= rest.end ? rest : null;
 }
 
-/** What the next statement covers: whole buckets, but where the range ends. Null: there are no more points. */
+/** What the next statement covers: whole buckets, except where the range ends. Null: there are no more points. */
 async function findPart(
   sql: Sql,
   seriesId: number,
@@ -364,7 +364,7 @@ async function findPart(
 ): Promise<ExportRange | null> {
   const edge = await findEdge(sql, seriesId, range);
   if (edge === null) return null;
-  // Ten thousand wide ones would end beyond what a timestamp holds.
+  // Ten thousand wide buckets would exceed what a timestamp can hold.
   const spanMs = Math.min(width.count * unitMs[width.unit] * blockBuckets, widestBucketMs);
   const [lowest, highest] = range.order === 'asc' ? [edge, edge + spanMs] : [edge - spanMs, edge];
   const { rows } = await sql.query<{ lower: number; upper: number }>(
@@ -380,7 +380,7 @@ async function findPart(
   };
 }
 
-/** The first point in the order that is asked for, ms. */
+/** The time in ms of the first point in the requested order. */
 async function findEdge(
   sql: Sql,
   seriesId: number,
@@ -398,8 +398,8 @@ async function findEdge(
 }
 
 /**
- * Where the bucket of a time begins, as SQL, or with 1 where the next one does. It is `$3` units wide, in the time
- * zone `$4`; counted from 1970 on.
+ * SQL for the beginning of a time's bucket, or with 1 of the next bucket. A bucket is `$3` units wide, in time zone
+ * `$4`, counted from 1970.
  */
 export function boundOf(ts: string, unit: BucketWidth['unit'], next: 0 | 1): string {
   return instantOf(`(${keyOf(ts, unit)} + ${next} * ${widthOf(unit)})`, unit);
@@ -408,8 +408,8 @@ export function boundOf(ts: string, unit: BucketWidth['unit'], next: 0 | 1): str
 const widthOf = (unit: BucketWidth['unit']) => `($3::float8 * interval '1 ${unitNames[unit]}')`;
 
 /**
- * What the points of one bucket have in common, as SQL: for days and months its beginning by the local clock; for
- * hours and less its beginning in UTC, by the offset of that moment, since the hour that a clock repeats is two.
+ * SQL for a bucket's key. For days and months: its beginning by the local clock. For hours and less: its beginning in
+ * UTC, by the offset at that moment, because an hour that a clock repeats is two hours.
  */
 export function keyOf(ts: string, unit: BucketWidth['unit']): string {
   const local = `(${ts} at time zone $4::text)`;
@@ -423,8 +423,8 @@ export function keyOf(ts: string, unit: BucketWidth['unit']): string {
 }
 
 /**
- * The instant that a key stands for, as SQL. Where the local clock shows midnight twice that day begins at the first
- * one; PostgreSQL takes the second. The first one is what the offset of the day before makes of it.
+ * SQL for the instant that a key stands for. If the local clock shows midnight twice, the day begins at the first
+ * one, which the offset of the day before gives; PostgreSQL would take the second.
  */
 export function instantOf(key: string, unit: BucketWidth['unit']): string {
   if (unit !== 'd' && unit !== 'mo') return `(${key} at time zone 'UTC')`;

@@ -12,10 +12,10 @@ import {
   unitMs,
 } from './schema.ts';
 
-/** A sense that ever measured something, and where that is kept. */
+/** A sense that ever had a value, and the series that holds its values. */
 type MeasuredSense = { seriesId: number; sId: string };
 
-/** All that ever measured something, or those of `wanted` that did, in the order of their identifiers. */
+/** All senses that ever had a value, or those of `wanted` that did, ordered by identifier. */
 export async function listMeasuredSenses(
   sql: Sql,
   deviceId: number,
@@ -33,7 +33,7 @@ export async function listMeasuredSenses(
   return rows;
 }
 
-/** What some senses of a device measured; times in ms, inclusive. */
+/** The values of some senses of a device. Times in ms, inclusive. */
 export type MeasurementRange = { senses: MeasuredSense[]; start: number; end: number };
 
 export type PointRow = {
@@ -44,12 +44,12 @@ export type PointRow = {
   long: number;
 };
 
-/** Of so many senses a page each is read at once: a second statement would take longer. */
+/** For this many senses it reads a full page of each at once, because a second statement would take longer. */
 const fewSenses = 4;
 
 /**
- * At most `limit` points behind `after`, newest first. Of many senses a few points of each tell from when on the page
- * must be: so it reads some pages and an index entry of each sense, and not a page of each.
+ * At most `limit` points after `after`, newest first. If there are many senses, a few points of each show where the
+ * page ends. So it reads some pages and an index entry per sense, not a page per sense.
  */
 export async function listMeasurements(
   sql: Sql,
@@ -64,7 +64,7 @@ export async function listMeasurements(
   for (let ofEach = Math.ceil(limit / count); ofEach < limit; ofEach *= 4) {
     const newest = await read(range, ofEach);
     const last = newest.at(-1);
-    // So many are not older than that one: none that is older can be among the newest.
+    // This many points are no older than the last one, so no older point belongs to the page.
     if (last && newest.length === limit) return read({ ...range, start: last.ts }, limit);
     const bySense = Map.groupBy(newest, ({ s_id }) => s_id);
     if ([...bySense.values()].every(({ length }) => length < ofEach)) return newest;
@@ -73,9 +73,8 @@ export async function listMeasurements(
 }
 
 /**
- * Each sense is read newest first from its own range of the index, `ofEach` points at most. The
- * order is that of (ts, sense); so behind a cursor, senses before the cursor's go on with its time,
- * itself and those after it below.
+ * Reads each sense newest first from its own range of the index, at most `ofEach` points. The order is (ts, sense).
+ * So after a cursor, senses before the cursor's continue at its time, that sense and later ones below it.
  */
 export function listMeasurementsQuery(
   { senses, start, end }: MeasurementRange,
@@ -86,8 +85,8 @@ export function listMeasurementsQuery(
   const [ts, micros, sId] = after ?? [end + 1, 0, ''];
   return {
     name: 'list-measurements',
-    // What is asked stands in a sub-select, so that the plan over all the chunks is made once: it must
-    // not look cheaper to plan for each query again.
+    // The parameters are in a sub-select, so that the plan over all chunks is made once: planning each query anew
+    // must never look cheaper.
     text: `
       select wanted.s_id, found.ts, found.micros, found.val, found.long
         from (select $1::bigint[] as series_ids, $2::text[] as s_ids,
@@ -122,7 +121,7 @@ export function listMeasurementsQuery(
   };
 }
 
-/** Time of the newest and the oldest number (not position) within a range, in ms; null when it is empty. */
+/** The times in ms of the oldest and the newest number (not position) in a range; null if it has none. */
 async function findBounds(
   sql: Sql,
   { senses, start, end }: MeasurementRange,
@@ -150,7 +149,7 @@ async function findBounds(
   return typeof oldest === 'number' && typeof newest === 'number' ? { oldest, newest } : null;
 }
 
-/** A number's `long` is NaN in the table: a position has both. */
+/** For a number, `long` is NaN in the table. */
 export function toMeasurementView({
   s_id,
   ts,
@@ -164,10 +163,10 @@ export function toCursor({ ts, micros, s_id }: PointRow): MeasurementCursor {
   return [ts, micros, s_id];
 }
 
-/** One statement's share of a list of buckets. */
+/** What one statement covers of a list of buckets. */
 type BucketWindow = MeasurementRange & {
   widthMs: number;
-  /** Only what is listed behind this bucket. */
+  /** Only buckets that come after this one in the list. */
   after?: { ts: number; sId: string } | undefined;
   limit: number;
 };
@@ -182,7 +181,7 @@ type BucketRow = {
   last: number;
 };
 
-/** Buckets of the points between `start` and `end`, newest first, each bucket's senses in order. */
+/** Buckets of the points between `start` and `end`, newest first, with each bucket's senses in order. */
 async function listBuckets(
   sql: Sql,
   source: HistoryKind | 'hours',
@@ -192,7 +191,7 @@ async function listBuckets(
   return rows;
 }
 
-/** `hours`: from the aggregate; at both ends, where an hour is not whole, from the points themselves. */
+/** `hours`: from the aggregate, and from the points themselves where the first or last hour is not whole. */
 export function listBucketsQuery(source: HistoryKind | 'hours', window: BucketWindow): QueryConfig {
   const { senses, start, end, widthMs, after, limit } = window;
   const ids = senses.map(({ seriesId }) => seriesId);
@@ -219,7 +218,7 @@ const bucket = (column: string) =>
 const kept = `m.series_id = any($1::bigint[]) and m.long = 'NaN'`;
 const within = 'm.ts >= ms_to_timestamp($3) and m.ts < ms_to_timestamp($4::bigint + 1)';
 
-// Two values near the end of what a double holds would overflow a sum, and fail for everybody.
+// Clamped, because two values near the limit of a double would overflow the sum and make the request fail.
 const summable = 'greatest(least(m.val, 1e290), -1e290)';
 
 const page = `
@@ -239,7 +238,7 @@ const fromPoints = `
      group by 1, 2)
   ${page}`;
 
-// The newest value of a bucket is looked up where the key has it.
+// Finds a bucket's newest value by its key.
 const plain = `
   with bucket as (
     select m.series_id, ${bucket('m.ts')} as ts, min(m.val), max(m.val), sum(${summable}),
@@ -273,7 +272,7 @@ const fromHours = `
      group by 1, 2)
   ${page}`;
 
-/** All buckets of the points between `start` and `end`, newest first, as the clocks of a time zone have them. */
+/** All buckets of the points between `start` and `end`, newest first, by the clock of a time zone. */
 async function listLocalBuckets(
   sql: Sql,
   { senses, start, end }: MeasurementRange,
@@ -295,7 +294,7 @@ async function listLocalBuckets(
   return rows;
 }
 
-/** Where the bucket of a time begins, ms. */
+/** When the bucket of a time begins, in ms. */
 async function findBucketStart(
   sql: Sql,
   ts: number,
@@ -303,14 +302,14 @@ async function findBucketStart(
   tz: string,
 ): Promise<number> {
   const { rows } = await sql.query<{ start: number }>(
-    // The expression takes its width as $3 and the time zone as $4.
+    // The expression expects the width as $3 and the time zone as $4.
     `select ${boundOf('ms_to_timestamp($1)', unit, 0)} as start, $2::text`,
     [ts, '', count, tz],
   );
   return rows[0]?.start ?? ts;
 }
 
-/** The mean is held between its extremes, which rounding could leave. */
+/** The mean is kept between min and max, which rounding could exceed. */
 function toBucketView({ s_id, ts, min, max, sum, count, last }: BucketRow): BucketView {
   const avg = Math.min(max, Math.max(min, sum / count));
   return { sId: s_id, ts, min, max, avg, count, last };
@@ -326,7 +325,7 @@ type Row = {
   decimals: number | null;
 };
 
-/** How people are told of the senses of these devices, by "deviceId sId"; those that nothing is said of are left out. */
+/** Names, units and decimals of these devices' senses, by "deviceId sId"; without senses that have none of these. */
 async function describeSenses(
   sql: Sql,
   deviceIds: number[],
@@ -362,7 +361,7 @@ type LatestRow = {
   long: number;
 };
 
-/** The newest measurement of each sense of these devices that ever measured something, by device and sense. */
+/** The newest measurement of each sense of these devices that ever had a value, by device and sense. */
 export async function listLatest(
   sql: Sql,
   devices: ExportedDevice[],
@@ -383,7 +382,7 @@ export async function listLatest(
   }));
 }
 
-/** The index is read backwards from the newest chunk on: a series ends where it has its first row. */
+/** Reads the index backwards from the newest chunk; a series is done with its first row. */
 export function latestQuery(deviceIds: number[], senses: string[] | undefined): QueryConfig {
   return {
     name: 'list-latest',
@@ -405,15 +404,15 @@ export function latestQuery(deviceIds: number[], senses: string[] | undefined): 
 
 const weekMs = 7 * 24 * hourMs;
 
-/** A statement gives no more rows than this: all that is ever held in memory, and read without a pause. */
+/** The most rows in one statement's result, which is all that is ever in memory. */
 const maxRows = 1_000;
 
-/** Points are aggregated this much time at once, so that no statement runs long. */
+/** How much time one statement aggregates points of, so that none runs long. */
 const maxPointsSpanMs = 4 * weekMs;
 
 /**
- * All buckets of a range, newest first, a few thousand at a time: however many there are, and however
- * slowly they are read, no more is held, and no transaction stays open. `tz`: in which days and months begin.
+ * Yields all buckets of a range, newest first, about a thousand at a time. However slowly they are read, no more is
+ * in memory and no transaction stays open. `tz`: whose days and months the buckets follow.
  */
 export function walkBuckets(
   sql: Sql,
@@ -426,7 +425,7 @@ export function walkBuckets(
     : walkLocalBuckets(sql, range, width, tz);
 }
 
-/** Those that are as long as each other. A longer range in whole hours comes from the hourly aggregate, where there is one. */
+/** Buckets of equal length. Long ranges in whole hours come from the hourly aggregate, if there is one. */
 async function* walkEvenBuckets(
   sql: Sql,
   kind: HistoryKind,
@@ -463,7 +462,7 @@ async function* walkEvenBuckets(
   }
 }
 
-/** Days of 23, 24 and 25 hours, and months: PostgreSQL knows where they begin. */
+/** Days of 23, 24 and 25 hours, and months: PostgreSQL knows when they begin. */
 async function* walkLocalBuckets(
   sql: Sql,
   range: MeasurementRange,
@@ -471,14 +470,14 @@ async function* walkLocalBuckets(
   tz: string,
 ): AsyncGenerator<BucketView[]> {
   const widthMs = width.count * unitMs[width.unit];
-  // As many buckets as a statement may give rows, within the time that one may cover.
+  // As many buckets as a statement may return, within the time that one may cover.
   const spanMs = Math.min(
     Math.max(1, Math.floor(maxRows / Math.max(1, range.senses.length))) * widthMs,
     Math.max(widthMs, maxPointsSpanMs),
   );
   let left: MeasurementRange = range;
   for (;;) {
-    // What is empty is passed over.
+    // Skips what is empty.
     const bounds = left.end < left.start ? null : await findBounds(sql, left);
     if (!bounds) return;
     const end = Math.min(left.end, bounds.newest);

@@ -38,7 +38,7 @@ type MeasurementRoutesDeps = {
   exports: Exports;
 };
 
-/** What devices measured, for dashboards: an addition to the specification. */
+/** Measurements, for dashboards: an addition to the specification. */
 export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
   return [
     latestRoute(deps),
@@ -115,7 +115,7 @@ async function answerBuckets(
     : stream('application/json', bucketsAsJson(chunks, timestamp));
 }
 
-/** The newest value of each sense of many devices, for lists and walls. */
+/** The newest value of each sense of many devices, for lists and wall displays. */
 function latestRoute({ db }: { db: Sql }): Route {
   return defineRoute({
     name: 'listLatestMeasurements',
@@ -154,7 +154,7 @@ function latestRoute({ db }: { db: Sql }): Route {
 const measurementHeader = 'sId,ts,val,lat,long\r\n';
 const bucketHeader = 'sId,ts,min,max,avg,count,last\r\n';
 
-/** A position leaves `val` empty, a number `lat` and `long`. */
+/** A position leaves `val` empty; a number leaves `lat` and `long` empty. */
 function* measurementsAsCsv(rows: MeasurementView[]): Generator<string> {
   yield measurementHeader;
   for (const { sId, ts, val } of rows) {
@@ -173,7 +173,7 @@ async function* bucketsAsCsv(chunks: AsyncIterable<BucketView[]>): AsyncGenerato
   }
 }
 
-/** `{buckets: […], timestamp}`, written as it comes. */
+/** Writes `{buckets: […], timestamp}` chunk by chunk. */
 async function* bucketsAsJson(
   chunks: AsyncIterable<BucketView[]>,
   timestamp: number,

@@ -39,7 +39,7 @@ export type BucketView = z.infer<typeof BucketView>;
 export const MeasurementCursor = z.tuple([cursorTs, z.int().min(0).max(999), cursorText]);
 export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
-/** A measurement that says whose it is. */
+/** A measurement with its device. */
 const DeviceMeasurement = z
   .object({ deviceAuthUuid: deviceUuid, ...measured })
   .meta({ id: 'DeviceMeasurement' });
@@ -58,16 +58,15 @@ export type LatestView = z.infer<typeof LatestView>;
 export const LatestResponse = z.object({ latest: z.array(LatestView), timestamp });
 
 type BucketUnit = 's' | 'm' | 'h' | 'd' | 'mo';
-/** So many units wide. */
 export type BucketWidth = { count: number; unit: BucketUnit };
 
-/** Of a month the longest. */
+/** A month counts as its longest. */
 export const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, mo: 31 * 86_400_000 };
-/** A bucket wider than a century says nothing, and its bounds would leave what a timestamp holds. */
+/** A bucket wider than a century is of no use, and its bounds would exceed what a timestamp can hold. */
 const maxDays = 36_500;
 export const widestBucketMs = maxDays * 86_400_000;
 
-/** `bucket` of a query: `15m`, `1mo` and the like. */
+/** `bucket` of a query, such as `15m` or `1mo`. */
 const bucketQuery = z
   .string()
   .regex(
@@ -127,7 +126,7 @@ export const MeasurementResponse = z.union([
   z.object({ buckets: z.array(BucketView), timestamp }).meta({ id: 'BucketList' }),
 ]);
 
-/** Devices of a page. */
+/** Devices per page. */
 const maxLatestDevices = 500;
 
 export const LatestQuery = z.strictObject({

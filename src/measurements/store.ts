@@ -4,7 +4,7 @@ import type { Transaction } from '../db/database.ts';
 import { plainArray, type Sql } from '../db/sql.ts';
 import { type LastSeen, maxValues, type Newest } from '../engine/last-seen.ts';
 
-/** `ts` in milliseconds; a position has its latitude in `val` and its longitude in `long`. */
+/** `ts` in ms. A position has its latitude in `val` and its longitude in `long`. */
 export type StoredMeasurement = {
   deviceId: number;
   sId: string;
@@ -14,10 +14,10 @@ export type StoredMeasurement = {
 };
 
 /**
- * Stores a batch; what is there already (same sense, time and value) stays once, and another value in
- * the same millisecond is kept beside it. Gives those for which that millisecond has no room left.
- * `known` spares the look for a sense's series. `onAdded`: told of each row that was not there before. Once a
- * transaction, this or `addMeasurements`.
+ * Stores a batch. A measurement that is stored already (same sense, time and value) is not stored again; another
+ * value in the same millisecond is stored beside it. Returns those for which their millisecond has no place left.
+ * `known` saves looking up series. `onAdded` is called for each new row. Call this or `addMeasurements` once per
+ * transaction.
  */
 export async function storeMeasurements<M extends StoredMeasurement>(
   tx: Sql,
@@ -29,7 +29,7 @@ export async function storeMeasurements<M extends StoredMeasurement>(
   return crowded;
 }
 
-/** The same, and how many of them were not there before. */
+/** Like `storeMeasurements`; also returns how many were new. */
 export async function storeCounted<M extends StoredMeasurement>(
   tx: Sql,
   rows: readonly M[],
@@ -48,7 +48,7 @@ export async function storeCounted<M extends StoredMeasurement>(
   return { added: inserted + added, crowded: unplaced.map(({ row }) => row) };
 }
 
-/** Those of the measurements that are stored. Adds nothing, so that it may go before one of the other two. */
+/** Returns the measurements that are stored. Adds nothing, so it may precede the other functions in a transaction. */
 export async function findStored<M extends StoredMeasurement>(
   tx: Sql,
   rows: readonly M[],
@@ -68,8 +68,8 @@ const toPoint = <M extends StoredMeasurement>(row: M, seriesId: number) => {
 };
 
 /**
- * The same of a batch in which no millisecond of a sense is expected to have a value already: takes the
- * database half the work. Throws a `unique_violation` (23505) where one has; the transaction is void then.
+ * Like `storeMeasurements`, for a batch whose milliseconds are expected to be free, at half the cost for the
+ * database. Throws a `unique_violation` (23505) if one is taken; the transaction is then void.
  */
 export async function addMeasurements(
   tx: Transaction,
@@ -80,7 +80,7 @@ export async function addMeasurements(
   const ids = recallSeries(rows, known) ?? (await findSeries(tx, rows, known));
   const copied = new CopyRows();
   for (const [i, { ts, val, long = NaN }] of rows.entries()) {
-    // Zero has no sign in the history; nor has it in JSON as it is written here.
+    // The history stores no negative zero, and neither does JSON here.
     copied
       .row(4)
       .bigint(ids[i] as number)
@@ -94,17 +94,17 @@ export async function addMeasurements(
   );
 }
 
-/** What one sense of one device measures. */
+/** A sense of a device. */
 type Series = { deviceId: number; sId: string };
 
-/** The numbers of series that are in the database, as far as there is room to remember them. */
+/** Remembers the ids of series that are in the database, within a limit. */
 export type KnownSeries = {
   get(series: Series): number | undefined;
   set(series: Series, id: number): void;
   clear(): void;
 };
 
-/** Cleared when it is full: a series that is not here costs a query, nothing more. */
+/** Cleared when full. A series that is not remembered costs a query, nothing more. */
 export function createKnownSeries(maxSeries: number = 200_000): KnownSeries {
   const devices = new Map<number, Map<string, number>>();
   let size = 0;
@@ -126,7 +126,7 @@ export function createKnownSeries(maxSeries: number = 200_000): KnownSeries {
 
 type SeriesRow = { id: number; device_id: number; s_id: string };
 
-/** The numbers of all these series, in their order; undefined where one of them is not known. */
+/** The ids of all these series, in their order; undefined if one of them is not remembered. */
 function recallSeries(wanted: readonly Series[], known: KnownSeries): number[] | undefined {
   const ids: number[] = [];
   for (const series of wanted) {
@@ -138,8 +138,8 @@ function recallSeries(wanted: readonly Series[], known: KnownSeries): number[] |
 }
 
 /**
- * The same of series that may be new: looks for those that are not known, and adds what is not there.
- * Once a transaction: what it adds may yet be rolled back and is not remembered, what it finds is.
+ * Like `recallSeries`, for series that may be new: looks up those that are not remembered, and adds those that do not
+ * exist. Call it once per transaction. It remembers what it finds, but not what it adds, which may be rolled back.
  */
 async function findSeries(
   tx: Sql,
@@ -165,7 +165,7 @@ async function findSeries(
   return wanted.map((series) => ids.get(nameOf(series)) as number);
 }
 
-/** The numbers of these series, in their order, as far as there are any: adds and remembers nothing. */
+/** The ids of these series, in their order; undefined for those that do not exist. Adds and remembers nothing. */
 async function lookUpSeries(tx: Sql, wanted: readonly Series[]): Promise<(number | undefined)[]> {
   const unique = new Map(wanted.map((series) => [nameOf(series), series]));
   const rows = await selectSeries(tx, [...unique.values()]);
@@ -194,8 +194,8 @@ async function insertSeries(tx: Sql, wanted: Series[]): Promise<SeriesRow[]> {
   if (wanted.length === 0) return [];
   const { rows } = await tx.query<SeriesRow>({
     name: 'insert-series',
-    // In order, so that two transactions that add the same series wait for each other in one direction.
-    // What another has added since the look is given too: only what is updated is returned.
+    // Ordered, so that two transactions that add the same series cannot deadlock. The update also returns series that
+    // another transaction has added since the look-up.
     text: `
       insert into series (device_id, s_id)
       select device_id, s_id
@@ -208,13 +208,13 @@ async function insertSeries(tx: Sql, wanted: Series[]): Promise<SeriesRow[]> {
   return rows;
 }
 
-/** A row of the history: `ts` in ms; `micros` (0 to 999) tells apart what shares its millisecond. */
+/** A row of the history. `ts` in ms; `micros` (0 to 999) distinguishes values of the same millisecond. */
 type Point = { seriesId: number; ts: number; micros: number; val: number; long: number };
 
-/** How many different values of a series fit into a millisecond: `micros` of a timestamp count no finer. */
+/** How many different values of a series fit into a millisecond: timestamps resolve microseconds. */
 const placesPerMillisecond = 1_000;
 
-/** Leaves out those whose place is taken; gives how many there were not. `onAdded`: told of each of these. */
+/** Skips points whose place is taken, and returns how many it inserted. `onAdded` is called for each of these. */
 async function insertPoints<P extends Point>(
   sql: Sql,
   points: readonly P[],
@@ -230,7 +230,7 @@ async function insertPoints<P extends Point>(
   return rowCount ?? 0;
 }
 
-/** Of several points for one place the first one gets it. */
+/** If several points want one place, the first one gets it. */
 async function insertAnnouncement<P extends Point>(
   sql: Sql,
   points: readonly P[],
@@ -267,10 +267,10 @@ function pointValues(points: readonly Point[]): string[] {
   ];
 }
 
-/** What shares a point's millisecond: whether its own value is there, and how many places are taken. */
+/** A point's millisecond: whether the point's own value is stored, and how many places are taken. */
 type Neighbours<P> = { point: P; isThere: boolean; taken: number };
 
-/** Those that do not stand in the first place of their millisecond, where nearly all do. */
+/** The points that are not at the first place of their millisecond, where nearly all are. */
 async function listMissing<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
   return lookUp(points, async (ofDay, isWithinDay) => {
     const { rows } = await sql.query<{ n: number }>(
@@ -287,7 +287,7 @@ async function listMissing<P extends Point>(sql: Sql, points: readonly P[]): Pro
   });
 }
 
-/** Those that are stored, in whatever place of their millisecond. */
+/** The points that are stored at any place of their millisecond. */
 async function listThere<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
   return lookUp(points, async (ofDay, isWithinDay) => {
     const { rows } = await sql.query<{ n: number }>(
@@ -306,8 +306,8 @@ async function listThere<P extends Point>(sql: Sql, points: readonly P[]): Promi
 }
 
 /**
- * Looks at all places of the points' milliseconds. Nobody else who asks for their series is answered
- * before the transaction ends: two that placed values side by side would not see each other's.
+ * Looks at all places of the points' milliseconds. Locks their series until the transaction ends, because two
+ * transactions that placed values side by side would not see each other's.
  */
 async function findNeighbours<P extends Point>(
   sql: Sql,
@@ -347,7 +347,7 @@ async function findNeighbours<P extends Point>(
 async function lockSeries(sql: Sql, points: readonly Point[]): Promise<void> {
   await sql.query({
     name: 'lock-series',
-    // In order, so that two that lock the same ones wait in one direction.
+    // Ordered, so that two transactions cannot deadlock.
     text: 'select from series where id = any($1::bigint[]) order by id for no key update',
     values: [plainArray([...new Set(points.map(({ seriesId }) => seriesId))])],
   });
@@ -356,8 +356,8 @@ async function lockSeries(sql: Sql, points: readonly Point[]): Promise<void> {
 const dayMs = 86_400_000;
 
 /**
- * Looks up a day's points at a time. The day stands in the statement's text, and it is planned each
- * time: so the plan knows that day's chunk alone, where one for all days would look in every chunk.
+ * Looks up points day by day. The statement's text contains the day and is planned each time, so that the plan covers
+ * only that day's chunk. A single plan for all days would look into every chunk.
  */
 async function lookUp<P extends Point, T>(
   points: readonly P[],
@@ -387,8 +387,8 @@ function valuesOf(points: readonly Point[]): string[] {
 }
 
 /**
- * Stores points in milliseconds that have other values already: the same value may be there too, a new
- * one gets the next place. Gives how many were added, and those whose millisecond is full.
+ * Stores points in milliseconds that already have other values. A value that is there stays; a new one gets the next
+ * place. Returns how many were added, and the points whose millisecond is full.
  */
 async function placeBeside<P extends Point>(
   sql: Sql,
@@ -400,7 +400,7 @@ async function placeBeside<P extends Point>(
     const { placed, unplaced } = arrange(await findNeighbours(sql, points));
     const inserted = await insertPoints(sql, placed, onAdded);
     added += inserted;
-    // Another transaction may have taken a first place meanwhile: the next round sees its row.
+    // Another transaction may have taken a first place meanwhile. The next round sees its row.
     if (inserted === placed.length) return { added, unplaced };
   }
 }
@@ -427,8 +427,8 @@ function arrange<P extends Point>(all: Neighbours<P>[]): { placed: P[]; unplaced
 type NewestRow = { device_id: number; s_id: string; ts: number; val: number; long: number };
 
 /**
- * Of these senses those that have measured something, by device: the newest time, and its first values and the last.
- * `untilTs`: of what is not later than that (ms).
+ * For those of these senses that ever had a value, by device: the newest time, its first values and the last one.
+ * `untilTs`: considers only what is not later (ms).
  */
 export async function findNewest(
   sql: Sql,
@@ -461,13 +461,13 @@ async function selectNewest(
   return rows;
 }
 
-/** Gives the values of a millisecond in the order in which they came. */
+/** Returns the values of a millisecond in the order of their arrival. */
 export function findNewestQuery(wanted: readonly Series[], untilTs?: number): QueryConfig {
   const isBound = untilTs !== undefined;
   return {
     name: isBound ? 'find-newest-until' : 'find-newest',
-    // The newest of a millisecond has microseconds where it is not the only one. Only then the second
-    // look is taken: within bounds that vary, it has to find the one chunk among all of them.
+    // The newest row has microseconds only if its millisecond has several values. Only then the second look-up runs:
+    // its bounds vary, so it has to find its chunk among all of them.
     text: `
       select series.device_id, series.s_id, found.ts, found.val, found.long
         from unnest($1::bigint[], $2::text[]) as wanted (device_id, s_id)

@@ -9,9 +9,8 @@ type DurationHistogramOptions = {
 };
 
 /**
- * A histogram without labels, for what happens with every message. prom-client's own looks labels up and
- * makes the name of a property of a bucket's bound whenever it observes: several per cent of all that is
- * done with a message.
+ * A histogram without labels, for things that happen with every message. On every observation prom-client's own looks
+ * up labels and builds a property name from a bucket's bound, which is several per cent of all work for a message.
  */
 export class DurationHistogram {
   readonly name: string;
@@ -19,7 +18,7 @@ export class DurationHistogram {
   readonly type = 'histogram';
   readonly aggregator = 'sum';
   readonly #bounds: number[];
-  /** The last one: what is above all bounds. */
+  /** The last one counts values above all bounds. */
   readonly #counts: number[];
   #sum = 0;
 
@@ -28,7 +27,7 @@ export class DurationHistogram {
     this.help = help;
     this.#bounds = buckets;
     this.#counts = Array.from({ length: buckets.length + 1 }, () => 0);
-    // What a registry asks of a metric is to be found here; its type lists more.
+    // This class has everything that a registry uses of a metric, although its type lists more.
     for (const registry of registers) registry.registerMetric(this as unknown as Metric);
   }
 
@@ -39,7 +38,7 @@ export class DurationHistogram {
     this.#sum += seconds;
   }
 
-  /** As the registry writes it out. */
+  /** In the form that the registry writes. */
   async get() {
     const { name, help, type, aggregator } = this;
     let count = 0;

@@ -14,7 +14,7 @@ import type { NotificationsOptions } from '../notifications/notifications.ts';
 import { version } from '../version.ts';
 import { DurationHistogram } from './duration-histogram.ts';
 
-/** What connectors of MQTT and bridges count; a device is never a label. */
+/** Metrics of MQTT connectors and bridges. A device is never a label. */
 export function observeConnector(registry: Registry): Observer {
   const registers = [registry];
   const connected = new Gauge({
@@ -64,7 +64,7 @@ export function observeConnector(registry: Registry): Observer {
   };
 }
 
-/** What devices' rates did to them, of all transports. */
+/** How devices' rates affected them, over all transports. */
 export function observeRates(registry: Registry): RateObserver {
   const registers = [registry];
   const waits = new Counter({
@@ -82,7 +82,7 @@ export function observeRates(registry: Registry): RateObserver {
   return { waited: () => waits.inc(), beyond: (amount) => beyond.inc(amount) };
 }
 
-/** What ingest counts; `depth` says how many messages wait for their commit. */
+/** Metrics of ingest; `depth` returns how many messages wait for their commit. */
 export function observeIngest(registry: Registry, depth: () => number): IngestObserver {
   const registers = [registry];
   const sizes = new Histogram({
@@ -126,7 +126,7 @@ export function observeIngest(registry: Registry, depth: () => number): IngestOb
   };
 }
 
-/** What became of attempts to deliver messages. */
+/** Results of attempts to deliver messages. */
 export function observeOutbox(registry: Registry): NonNullable<NotificationsOptions['onOutcome']> {
   const attempts = new Counter({
     name: 'notification_attempts_total',
@@ -137,7 +137,7 @@ export function observeOutbox(registry: Registry): NonNullable<NotificationsOpti
   return ({ kind, state }) => attempts.inc({ kind, state });
 }
 
-/** Requests to the broker's hooks that did not show its secret, and what called itself a bridge and is none. */
+/** Requests to the broker's hooks without its secret, and clients that pretend to be bridges. */
 export function observeHooks(registry: Registry): SecretCheckDeps['onRefused'] {
   const refusals = new Counter({
     name: 'broker_hook_refusals_total',
@@ -150,7 +150,10 @@ export function observeHooks(registry: Registry): SecretCheckDeps['onRefused'] {
   return (reason) => refusals.inc({ reason });
 }
 
-/** Counts devices' messages by kind of topic. With every message: the library is told when somebody asks. */
+/**
+ * Counts devices' messages by kind of topic. This runs for every message, so the library is updated only when it is
+ * read.
+ */
 function countMessages(
   registry: Registry,
   { name, help }: { name: string; help: string },
@@ -169,10 +172,12 @@ function countMessages(
   return (kind) => void messages.set(kind, (messages.get(kind) ?? 0) + 1);
 }
 
-/** Bounds of what devices wait for, in seconds. */
+/** Buckets for times that devices wait, in seconds. */
 const waitBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** How many accounts are `near` the end of which quota (80 % of it and more, and not all, are in use), or have `used-up` it. */
+/**
+ * How many accounts are `near` the end of each quota (at least 80 % of it, but not all, in use), or have `used-up` it.
+ */
 export function observeNearQuotas(
   registry: Registry,
 ): (counts: ReadonlyMap<string, Record<string, number>>) => void {
@@ -190,7 +195,7 @@ export function observeNearQuotas(
   };
 }
 
-/** `countWaiting`: requests of accounts that wait for a connection to the database. */
+/** `countWaiting`: requests of accounts that wait for a database connection. */
 export function observeShares(registry: Registry, countWaiting: () => number): void {
   new Gauge({
     name: 'database_requests_waiting',
@@ -203,7 +208,7 @@ export function observeShares(registry: Registry, countWaiting: () => number): v
 }
 
 export type Metrics = {
-  /** Others register what they measure here; never with a device as a label. */
+  /** Where other parts register their metrics; never with a device as a label. */
   registry: Registry;
   observeHttp: Observe;
 };
@@ -227,13 +232,13 @@ export function createMetrics(): Metrics {
   });
   return {
     registry,
-    // Anybody can send any method and path: neither becomes a label.
+    // Clients can send any method and path, so neither becomes a label unless a route answered.
     observeHttp: ({ method, route, status, seconds }) =>
       durations.observe({ method: route === '' ? '' : method, route, status }, seconds),
   };
 }
 
-/** Serves `/metrics` on an address of its own. Rejects when it cannot be had. */
+/** Serves `/metrics` on a separate port. Rejects if it cannot listen there. */
 export async function startMetrics(
   registry: Registry,
   { host, port }: { host: string; port: number },
@@ -269,7 +274,7 @@ export async function startMetrics(
 /** A bridge of this process. */
 export type ObservedBridge = { connector: string; read: () => BridgeView };
 
-/** How the bridges of this process stand, read when somebody asks. Gives what adds one. */
+/** The state of the bridges of this process, read on demand. Returns a function that adds a bridge. */
 export function observeBridges(registry: Registry): (bridge: ObservedBridge) => void {
   const bridges: ObservedBridge[] = [];
   const gauge = (name: string, help: string, valueOf: (view: BridgeView) => number | null) =>
@@ -349,7 +354,7 @@ export function observeHttpQueue(registry: Registry, countWaiting: () => number)
   });
 }
 
-/** What devices do over HTTP; `read` says what is under way, and is asked when somebody asks. */
+/** Metrics of devices over HTTP; `read` returns what is under way, and is called on demand. */
 export function observeHttpUplink(
   registry: Registry,
   read: () => Pick<HttpSnapshot, 'polls'>,
@@ -388,7 +393,7 @@ export function observeHttpUplink(
   };
 }
 
-/** What is counted of the time that comes to devices by itself. */
+/** Metrics of evaluations that time alone triggers. */
 export function observeTicks(registry: Registry): TickObserver {
   const registers = [registry];
   const ticks = new Counter({

@@ -303,7 +303,7 @@ async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> 
   };
 }
 
-/** The same database, but with at most so many queries and transactions under way. */
+/** The same database, but with at most `most` queries and transactions under way. */
 function inTurn(db: Database, most: number): Database {
   const waiting: (() => void)[] = [];
   let underWay = 0;

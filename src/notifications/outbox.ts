@@ -28,7 +28,7 @@ import type { WallMs } from '../lib/clock-readings.ts';
 
 type DueQuery = {
   nowTs: WallMs;
-  /** At most so many of each lane. */
+  /** How many to claim in each lane, at most. */
   places: Record<Lane, number>;
   perAccount: number;
   perHost: number;

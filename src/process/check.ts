@@ -19,19 +19,22 @@ import { StartError } from '../start-error.ts';
 
 type RedisCheckOptions = {
   url: string;
-  /** Redis is not there, or not yet: the service starts without it. */
+  /** Redis is unreachable or not ready yet: the service starts without it. */
   onAway: (why: string) => void;
 };
 
-/** For each question. */
+/** Per query. */
 const timeoutMs = 1_000;
 
-/** Absent, so nothing changes. Two, as a Redis Cluster refuses commands on keys of several slots. */
+/**
+ * These keys do not exist, so deleting them changes nothing. Two, because a Redis Cluster refuses commands on keys in
+ * several slots.
+ */
 const checkedKeys = ['sensorium:check:1', 'sensorium:check:2'];
 
 /**
- * Whether REDIS_URL leads to a Redis that can be worked with: throws a StartError of one line where
- * something answers and cannot. One that is away, hangs or still loads is not an error: it may answer later.
+ * Checks whether REDIS_URL leads to a usable Redis. Throws a StartError of one line if something unusable answers. A
+ * Redis that is away, hangs or is still loading is not an error, because it may answer later.
  */
 export async function checkRedis({ url, onAway }: RedisCheckOptions): Promise<void> {
   const { protocol, hostname, port } = new URL(url);
@@ -52,7 +55,7 @@ export async function checkRedis({ url, onAway }: RedisCheckOptions): Promise<vo
   throw new StartError(`REDIS_URL: ${refusal}.`, { cause: error });
 }
 
-/** What is there that is no Redis, or none that is spoken to in this way; null where that is unknown. */
+/** What answers there, if it is not Redis or needs another protocol; null if that is unknown. */
 async function findStranger(
   answer: ServerAnswer,
   place: ServerPlace,
@@ -73,7 +76,7 @@ async function findStranger(
     return `${name} is a Redis server without TLS: use redis://`;
   if (answer.kind !== 'closed') return null;
   if (!tls && (await speaksTls(place))) return `${name} expects TLS: use rediss://`;
-  // PostgreSQL closes the connection without an answer where it does not know the protocol.
+  // PostgreSQL closes the connection without an answer if it does not know the protocol.
   if (isPostgres(await ask(place, sslRequest, { timeoutMs })))
     return `expected Redis, but at ${name} is a PostgreSQL server: correct host and port`;
   return null;
@@ -103,7 +106,7 @@ function whyAway(answer: ServerAnswer, place: ServerPlace): string | null {
   }
 }
 
-/** Logs in and runs a command as the service does; gives what went wrong. */
+/** Logs in and runs a command as the service does. Returns the error, if any. */
 async function tryToWrite(url: string): Promise<Error | null> {
   const errors: Error[] = [];
   const redis = openRedis({ url, onError: (error) => errors.push(error) });
@@ -118,7 +121,7 @@ async function tryToWrite(url: string): Promise<Error | null> {
   return errors[0] ?? null;
 }
 
-/** What Redis answers to a client that it will not serve until something is changed. */
+/** Redis's answers to a client that it will not serve until something is changed. */
 const refusals: [RegExp, (name: string, said: string) => string][] = [
   [
     /^NOAUTH/,
@@ -155,14 +158,14 @@ const refusals: [RegExp, (name: string, said: string) => string][] = [
   ],
 ];
 
-/** What to mend where Redis refuses for good; null where it may serve later. */
+/** What to fix if Redis refuses for good; null if it may serve later. */
 function findRefusal(error: Error, name: string): string | null {
   const said = error.message.replaceAll(/\s+/g, ' ');
   const found = refusals.find(([pattern]) => pattern.test(error.message));
   return found?.[1](name, said) ?? whyNoTls(error, name);
 }
 
-/** The same for a handshake that failed; null where it was something else. */
+/** The same for a failed handshake; null if it was something else. */
 function whyNoTls(error: Error, name: string): string | null {
   if (!isTlsError(error)) return null;
   if (!isCertificateError(error))
@@ -174,12 +177,12 @@ function whyNoTls(error: Error, name: string): string | null {
 }
 
 type Address = { host: string; port: number };
-/** The variables that say where something listens, and what they say. */
+/** The variables that set a listen address, and the address. */
 type Listener = { portName: string; hostName: string; at: Address };
 
 /**
- * Tries every address before anything else is started: throws a StartError with a line for each that
- * cannot be listened on. Another program may still take one meanwhile; listening then fails with the same text.
+ * Tries every address before anything else is started. Throws a StartError with a line for each that is unavailable.
+ * Another program may still take one meanwhile; listening then fails with the same text.
  */
 export async function checkPorts(config: Config): Promise<void> {
   const problems: string[] = [];
@@ -196,7 +199,7 @@ export async function checkPorts(config: Config): Promise<void> {
   if (problems.length > 0) throw new StartError(problems);
 }
 
-/** What this process listens on. */
+/** All addresses on which this process listens. */
 function listListeners(config: Config): Listener[] {
   const { role, connectors, httpListen, mqttListen, mqttsListen, webSocketListen } = config;
   const { metricsListen, healthListen } = config;

@@ -2,12 +2,12 @@ import { makeCollectGarbage, measureHeap, type HeapUse } from './v8.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 type PressureOptions = {
-  /** Parts of the limit: memory is short above the first, and is not any more below the second. */
+  /** Parts of the heap limit: memory becomes short above the first, and is no longer short below the second. */
   shortAt: number;
   enoughAt: number;
-  /** Gives back what can be read again; told before anything is refused. */
+  /** Frees what can be read again. Called before anything is refused. */
   relieve: () => void;
-  /** Told when memory becomes short, and when it no longer is. */
+  /** Called when memory becomes short, and when it no longer is. */
   onChange: (isShort: boolean, use: HeapUse) => void;
   intervalMs?: number;
   measure?: () => HeapUse;
@@ -17,12 +17,12 @@ type PressureOptions = {
 
 type Pressure = { isShort(): boolean; close(): void };
 
-/** Collecting all garbage takes as long as the heap is large: not more often than this. */
+/** Time between full collections, which take longer the larger the heap is. */
 const betweenCollectionsMs = 1_000;
 
 /**
- * The last line of defence: looks at the heap a few times a second, and says that memory is short while
- * more is in use than the bound although caches were given back and all garbage was collected.
+ * The last line of defence. Checks the heap a few times a second, and reports that memory is short if more than the
+ * limit is in use even after freeing caches and collecting all garbage.
  */
 export function startPressure(options: PressureOptions): Pressure {
   const { shortAt, enoughAt, relieve, onChange } = options;
@@ -42,7 +42,7 @@ export function startPressure(options: PressureOptions): Pressure {
 
   function look(): void {
     const bound = isShort ? enoughAt : shortAt;
-    // Most of it may be garbage, which a process that takes nothing in has no reason to collect.
+    // Much of it may be garbage, which an idle process has no reason to collect.
     const isDue = isShort || isAbove(measure(), bound);
     if (!isDue || now() - collectedMs < betweenCollectionsMs) return;
     let use = measureCollected();

@@ -4,26 +4,26 @@ import type { Log } from '../log/logger.ts';
 type EndOptions = {
   longestMs: number;
   log: Log;
-  /** Resolves with false where something was left unfinished. */
+  /** Resolves with false if something was left unfinished. */
   close: (reason: { signal?: string; err?: Error }) => Promise<boolean>;
   onHangUp: (() => void) | null;
 };
 
 type Ending = {
-  /** Closes as a signal does, and then exits with this. */
+  /** Closes as after a signal, then exits with this code. */
   end(exitCode: number): void;
 };
 
-/** npm passes on a Ctrl-C that the terminal has already sent here: that is still the first one. */
+/** npm forwards a Ctrl-C that the terminal has already sent here; the second one does not count. */
 const sameSignalMs = 1_000;
 
 /**
- * Calls `close` once when the process is asked to end (SIGINT, SIGTERM, SIGHUP) or when nothing caught an
- * error, and then exits: 0 after a signal, 1 after an error, where something was left unfinished or
- * when `close` takes longer than `longestMs`. A second signal, a second later or more, exits with 1 at
- * once. Gives what ends it from inside.
+ * Calls `close` once when the process is asked to end (SIGINT, SIGTERM, SIGHUP) or after an uncaught error, then exits.
+ * The exit code is 0 after a signal; 1 after an error, if something was left unfinished, or if `close` takes longer
+ * than `longestMs`. A second signal, at least a second later, exits with 1 at once. Returns a way to end the process
+ * from inside.
  *
- * Where `onHangUp` is given, SIGHUP calls that instead, each time, and ends nothing.
+ * If `onHangUp` is given, SIGHUP calls it each time instead, and ends nothing.
  */
 export function closeOnSignals({ longestMs, log, close, onHangUp }: EndOptions): Ending {
   let exitCode: number | undefined;
@@ -87,7 +87,7 @@ export type Addresses = {
   http?: ListenAddress;
   mqtt?: ListenAddress;
   mqtts?: ListenAddress;
-  /** Of a connector process; others have it where HTTP is. */
+  /** For a connector process; others accept it on HTTP's port. */
   webSocket?: ListenAddress;
   metrics?: ListenAddress;
   health?: ListenAddress;
@@ -123,7 +123,7 @@ function at({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** An address that listens everywhere is none to connect to. */
+/** An address that listens everywhere is not one to connect to. */
 function reachable(host: string): string {
   return host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
 }

@@ -1,33 +1,33 @@
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** What is in use, and what V8 gives at most, in bytes. */
+/** Memory in use, and V8's limit, in bytes. */
 export type HeapUse = { usedBytes: number; limitBytes: number };
 
 /**
- * Sets V8's collector up for objects that live as long as a commit takes; to be called before
- * anything is created. V8 would allocate kinds of objects that often survive in the old space at once
- * (pretenuring), where they stay until the next full collection with all that they point to. Without
- * that the old space stays small, so that full collections are cheap enough to be frequent.
+ * Tunes V8's garbage collector for objects that live as long as a commit takes. Call it before anything is created. V8
+ * would allocate kinds of objects that often survive directly in the old space (pretenuring), where they stay, with
+ * everything that they refer to, until the next full collection. Without pretenuring the old space stays small, and
+ * full collections are cheap enough to be frequent.
  */
 export function tuneCollector(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
   setFlagsFromString('--heap-growing-percent=50');
 }
 
-/** Objects, and the buffers that they hold outside of V8's heap. */
+/** Objects, and their buffers outside V8's heap. */
 export function measureHeap(): HeapUse {
   const { used_heap_size, external_memory } = getHeapStatistics();
   return { usedBytes: used_heap_size + external_memory, limitBytes: findHeapLimit() };
 }
 
 const mebibyte = 1_048_576;
-/** Of a 64-bit Node whose command line names none. */
+/** The default of a 64-bit Node. */
 const usualSemiSpace = 64;
 
 /**
- * What V8 gives to objects that live: what `--max-old-space-size` names. The limit that it tells has
- * room for three semi-spaces beside it, where new objects are, and nothing else fits.
+ * V8's limit for objects that survive, as set by `--max-old-space-size`. The limit that V8 reports includes three
+ * semi-spaces, which only new objects use.
  */
 export function findHeapLimit(): number {
   const { heap_size_limit: limit } = getHeapStatistics();
@@ -36,7 +36,7 @@ export function findHeapLimit(): number {
   return Math.max(limit - 3 * semiSpace * mebibyte, limit / 4);
 }
 
-/** Collects all garbage, which V8 lets a program do where a flag says so; it may be set at any time. */
+/** Returns a function that collects all garbage. V8 allows that only with a flag, which may be set at any time. */
 export function makeCollectGarbage(): () => void {
   let gc: (() => void) | undefined;
   return () => {

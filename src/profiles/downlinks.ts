@@ -19,19 +19,19 @@ import { awaiting, transition } from './queries.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 export type Downlinks = {
-  /** What a device that subscribed to these topics is sent now. Rejects with `device-gone` or `unavailable`. */
+  /** What to send a device that has subscribed to these topics. Rejects with `device-gone` or `unavailable`. */
   subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]>;
-  /** What is due for a connected device after a notice. */
+  /** What to send a connected device after a notice. */
   due(device: DeviceIdentity, topic: DueTopic): Promise<Downlink[]>;
-  /** The device has a message; a profile that waited for it is `sent`, a text is kept no longer. */
+  /** The device has acknowledged a message: a profile that was due becomes `sent`, and a display text is deleted. */
   delivered(device: DeviceIdentity, message: Downlink): Promise<void>;
-  /** Has the device's connections, wherever they are, hand over the profile that is due. */
+  /** Makes the device's connections, on any process, send the profile that is due. */
   handOver(device: DeviceIdentity): Promise<void>;
 };
 
-/** Messages to devices, always read from the database: nothing is retained or queued anywhere else. */
+/** Messages to devices are always read from the database: nothing is retained or queued anywhere else. */
 export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
-  // Each row may hold a large profile.
+  // Each row may contain a large profile.
   const rows = coalesce({
     load: (ids: number[]) => listDueDownlinks(db, ids),
     maxKeys: 100,
@@ -51,7 +51,7 @@ export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
     return row;
   }
 
-  /** Behind the state that they may speak of. */
+  /** Display texts come after the state that they may refer to. */
   async function subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]> {
     const [messages, texts] = await Promise.all([
       readDue(device, topics),
@@ -86,7 +86,7 @@ export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
   };
 }
 
-/** The configuration first: a profile may name senses that only it describes. */
+/** The configuration comes first: a profile may name senses that only it describes. */
 function toDownlinks(row: DueDownlinkRow, topics: DownTopic[]): Downlink[] {
   const wanted = new Set(topics);
   const messages: Downlink[] = [];
@@ -108,7 +108,10 @@ function toDownlinks(row: DueDownlinkRow, topics: DownTopic[]): Downlink[] {
 
 const received = transition('received');
 
-/** What may be due to a device. `offered`: the profile that waits, or the one it runs and never saw. */
+/**
+ * What may be due to a device. `offered`: the profile that is pending, or the current one if the device never received
+ * it.
+ */
 type DueDownlinkRow = {
   device_id: number;
   configuration: Configuration;
@@ -122,7 +125,7 @@ type DueDownlinkRow = {
   offered_at: number | null;
 };
 
-/** By device; one that is gone is left out. */
+/** By device; devices that are gone are missing. */
 export async function listDueDownlinks(
   db: Sql,
   deviceIds: number[],
@@ -146,7 +149,7 @@ export async function listDueDownlinks(
   return new Map(rows.map((row) => [row.device_id, row]));
 }
 
-/** From now on the devices answer for themselves: a profile no longer becomes current unasked. */
+/** From now on the devices answer for themselves: a profile no longer becomes current without an answer. */
 async function rememberAnswering(db: Sql, deviceIds: number[]): Promise<void> {
   await db.query(
     `
@@ -157,7 +160,7 @@ async function rememberAnswering(db: Sql, deviceIds: number[]): Promise<void> {
   );
 }
 
-/** The device has the profile; where that waited for it, this is its next step. */
+/** The device has received the profile; if that was pending, this is its next state. */
 async function markDelivered(db: Sql, deviceId: number, profileId: string): Promise<void> {
   await db.query({
     name: 'profiles-mark-delivered',
@@ -171,32 +174,32 @@ async function markDelivered(db: Sql, deviceId: number, profileId: string): Prom
   });
 }
 
-/** A text for a device's display, and the state whose newest it is. `ts`: of its event, ms. */
+/** The newest text for a device's display in a state. `ts`: of its event, ms. */
 type DisplayRow = {
   deviceId: number;
   puId: number;
   stId: number;
   text: string;
   ts: number;
-  /** What the device is sent; it is told under which identifier the text is kept. */
+  /** The message to the device; storing the text sets its `keptId`. */
   message: Downlink;
 };
 
-/** Of these a device has acknowledged its kept texts from one identifier to another, both included. */
+/** A device has acknowledged its stored texts with these identifiers, both ends included. */
 type SeenDisplays = { deviceId: number; fromId: number; toId: number };
 
-/** More are not kept of a device: the oldest goes. */
+/** At most this many are stored for a device; the oldest is deleted. */
 const maxKeptDisplays = 10;
 
-/** SQL: how long a text is kept. */
+/** SQL: how long a text is stored. */
 const displayLifetime = `interval '1 day'`;
 
 /**
- * Keeps texts within ingest's transaction, which holds the devices' states, and notes in their messages what
- * acknowledges them. The last one of a state replaces the others.
+ * Stores texts in ingest's transaction, which has locked the devices' states, and sets in each message the identifier
+ * that acknowledges it. The last text of a state replaces the others.
  */
 export async function keepDisplays(tx: Sql, rows: Iterable<DisplayRow>): Promise<void> {
-  // By device, so that two transactions wait for each other in one direction.
+  // Ordered by device, so that two transactions lock in the same order.
   const ordered = [...rows].toSorted((one, other) => one.deviceId - other.deviceId);
   const deviceIds = ordered.map(({ deviceId }) => deviceId);
   const [stored] = await Promise.all([upsert(tx, ordered), removeBeyond(tx, deviceIds)]);
@@ -246,7 +249,7 @@ async function removeBeyond(tx: Sql, deviceIds: number[]): Promise<void> {
   });
 }
 
-/** What each of these devices has not acknowledged, the oldest first; those without a text are left out. */
+/** The texts that these devices have not acknowledged, oldest first; devices without any are missing. */
 export async function listKept(db: Sql, deviceIds: number[]): Promise<Map<number, Downlink[]>> {
   const { rows } = await db.query<{ device_id: number; id: number; text: string; ts: number }>({
     name: 'displays-kept',
@@ -267,7 +270,7 @@ export async function listKept(db: Sql, deviceIds: number[]): Promise<Map<number
   return kept;
 }
 
-/** Forgets texts that devices have. One that is being replaced is left: it waits for nobody. */
+/** Deletes texts that devices have received. Skips a row that is being replaced, rather than wait for it. */
 async function forgetSeen(db: Sql, seen: SeenDisplays[]): Promise<void> {
   await db.query({
     name: 'displays-forget-seen',
@@ -286,7 +289,7 @@ async function forgetSeen(db: Sql, seen: SeenDisplays[]): Promise<void> {
   });
 }
 
-/** Forgets texts whose time is over. */
+/** Deletes expired texts. */
 export async function forgetOldDisplays(
   db: Database,
   nowTs: WallMs,
@@ -306,10 +309,10 @@ export async function forgetOldDisplays(
 }
 
 const replaced = transition('replaced');
-/** Of all answers: what may be answered with `current` may be answered with `rejected`. */
+/** States that accept an answer: the same for `current` and `rejected`. */
 const answerable = textList(transitionOf('accepted').from);
 
-/** What became of a profile on a device. `ts`: when, in ms. */
+/** A device's answer to a profile. `ts`: when, in ms. */
 export type StoredAnswer = {
   deviceId: number;
   pId: string;
@@ -320,8 +323,8 @@ export type StoredAnswer = {
 };
 
 /**
- * Writes answers within ingest's transaction, which holds the devices' states: a profile that
- * becomes current replaces the one before. Of several answers for one profile the last counts.
+ * Stores answers in ingest's transaction, which has locked the devices' states. A profile that becomes current replaces
+ * the previous one. If there are several answers for one profile, the last one counts.
  */
 export async function saveProfileAnswers(tx: Sql, changes: readonly StoredAnswer[]): Promise<void> {
   const last = [...new Map(changes.map((c) => [`${c.deviceId} ${c.pId}`, c])).values()];
@@ -347,7 +350,7 @@ async function replaceCurrent(tx: Sql, changes: StoredAnswer[]): Promise<void> {
 async function saveAnswers(tx: Sql, changes: StoredAnswer[]): Promise<void> {
   await tx.query({
     name: 'profiles-save-answers',
-    // Said once more (with another engine, say), a profile is current since it first was.
+    // If the answer is repeated (with another engine, for instance), `changed_at` stays that of the first.
     text: `
       update device_profile dp
          set state = n.state,

@@ -29,20 +29,20 @@ import {
 } from './queries.ts';
 
 /*
- * The way of a profile, from the request to the device's answer. Each step is the function of that name.
+ * How a profile gets from the request to the device's answer. Each step is the function of that name.
  *
  *   src/profiles
  *    1. installProfile      install.ts             checks purposes and devices; then one transaction:
- *       claimTargets        install.ts             nobody else changes where these devices stand meanwhile
- *       supersedeProfiles   install.ts             they wait for no other profile
+ *       claimTargets        install.ts             locks the devices' states
+ *       supersedeProfiles   install.ts             no other profile is pending on them any more
  *       insertProfile       install.ts             the profile is stored, and pending on each of them
- *    2. publish             bus                    after the commit: every process is told of these devices
+ *    2. publish             bus                    after the commit: notifies every process of these devices
  *   connector
- *    3. due                 device/downlinks.ts    asks what a connected device is to be sent
+ *    3. due                 device/downlinks.ts    asks what to send a connected device
  *       due                 downlinks.ts           (here) the profile that is pending
  *       send                mqtt/subscribe.ts      as a message; over HTTP the device asks for it (http/long-poll.ts)
- *    4. delivered           downlinks.ts           the device has acknowledged it: it is sent no more
- *   src/ingest: the device's answer goes the way of a message (ingest/ingest.ts)
+ *    4. delivered           downlinks.ts           the device has acknowledged it: it is not sent again
+ *   src/ingest: the device's answer is processed like any message (ingest/ingest.ts)
  *    5. applyAnswer         rules/apply.ts         the profile becomes current (becomeCurrent), or is rejected
  *       saveProfileAnswers  downlinks.ts           (here) stored in the transaction that acknowledges the answer
  */
@@ -52,15 +52,15 @@ export type InstallDeps = {
   bus: Bus;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
-  /** Warnings about SMS that purposes ask for. */
+  /** Warnings about SMS that purposes send. */
   warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Warning[]>;
 };
 
 /**
- * Installs a profile on devices: on all or, when a device or a purpose is not the account's
- * (`not-found`) or the purposes do not fit together (`invalid-input`), on none. Connected devices
- * are handed it at once. `labels`: a device without any of these is not the caller's; null: all are.
- * `onInstalled` is the last thing in its transaction, which may be run again.
+ * Installs a profile on all these devices or, on an error, on none: `not-found` if a device or a purpose is not the
+ * account's, `invalid-input` if the purposes do not fit together. Connected devices receive it at once. `labels`: the
+ * caller has only devices with one of these; null: all devices. `onInstalled` runs at the end of the transaction, which
+ * may be repeated.
  */
 export async function installProfile(
   { db, bus, quotas, limitsOf, warnOfSms }: InstallDeps,
@@ -100,7 +100,7 @@ type Installing = {
   text: ProfileText;
   problems: Problem[];
   quotas: QuotaSettings;
-  /** How long the devices may be silent at first; null: without a limit. */
+  /** How long the devices may be silent at first; null: no limit. */
   silenceMs: number | null;
 };
 
@@ -122,7 +122,7 @@ async function installWithin(
   const insert = () => insertProfile(tx, accountId, deviceIds, text, quotas);
   let pId = await insert();
   if (pId === null) {
-    // Unused profiles are removed from time to time only: remove them now, and try again.
+    // Unused profiles are removed only from time to time: remove them now, and try again.
     await removeUnused(tx, accountId);
     pId = await insert();
   }
@@ -133,7 +133,7 @@ async function installWithin(
   return { pId, targets };
 }
 
-/** Each device once. What is no UUID names no device: `not-found`. */
+/** Removes duplicates. Anything that is not a UUID cannot be a device: `not-found`. */
 function normalize(deviceAuthUuids: string[]): string[] {
   const uuids = [...new Set(deviceAuthUuids.map((uuid) => uuid.toLowerCase()))];
   if (uuids.every(isUuid)) return uuids;
@@ -146,8 +146,8 @@ function toText(purposes: Purpose[]): ProfileText {
 }
 
 /**
- * In the order given. Throws `not-found` when one is not there. 256 of them have 64 MiB together, and one
- * may be named 256 times: `invalid-input` before any of it is read where that is too much for a profile.
+ * In the given order. Throws `not-found` if one does not exist. 256 purposes may have 64 MiB together, and one may be
+ * named 256 times, so their lengths are checked first: `invalid-input` if that is too much for a profile.
  */
 async function getPurposes(
   db: Sql,
@@ -177,7 +177,7 @@ function inOrder<T>(ids: string[], stored: Map<string, T>): T[] {
 // A large invalid array must not cause a larger answer.
 const maxProblems = 100;
 
-/** All that is wrong with these purposes as one profile. Stored ones keep the names that they have. */
+/** Everything that is wrong with these purposes as one profile. Stored purposes keep names that are too long. */
 function checkInstall(
   request: ProfileInstall,
   purposes: Purpose[],
@@ -201,20 +201,20 @@ function tooLarge(bytes: number, { profileBytes }: QuotaSettings): Problem {
   return { path: '', message };
 }
 
-/** Where a purpose of the profile stands in the request: stored ones come first. */
+/** The path of a purpose in the request: stored purposes come first. */
 function placeIn({ purposeUuids }: ProfileInstall) {
   const stored = purposeUuids.length;
   return (index: number) =>
     index < stored ? `/purposeUuids/${index}` : `/purposes/${index - stored}`;
 }
 
-/** Nothing is installed of purposes that do not fit together. */
+/** The error if purposes do not fit together; nothing is installed. */
 const unfit = (problems: Problem[]) =>
   new DomainError('invalid-input', 'The purposes do not fit together.', { problems });
 
 /**
- * How long a device may be silent where it stands when these purposes become current, in ms; null: without a limit. The
- * service begins to evaluate one that sends nothing after that time, so that a device that has failed before is noticed.
+ * How long a device may be silent in the first state of these purposes, in ms; null: no limit. The service first
+ * evaluates a device that sends nothing after this time, so that a device that had already failed is noticed.
  */
 function firstSilenceMs([first]: readonly Purpose[]): number | null {
   const states = first?.states.filter(({ stId, isGlobal }) => isGlobal || stId === first.initStId);
@@ -227,8 +227,8 @@ function firstSilenceMs([first]: readonly Purpose[]): number | null {
 const maxAttempts = 5;
 
 /**
- * Runs a transaction again when the database chose it to end a deadlock: it takes the rows of many
- * devices, and so does ingest, in an order of its own.
+ * Repeats a transaction that the database ended because of a deadlock: it locks the rows of many devices, and so does
+ * ingest, in another order.
  */
 async function retryDeadlock<T>(run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -240,18 +240,18 @@ async function retryDeadlock<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-// For more devices their senses are not read: that takes too long for a warning.
+// With more devices than this, their senses are not read: that would take too long for a warning.
 const maxWarnedDevices = 1_000;
 
 type Installed = {
   purposes: Purpose[];
   deviceIds: number[];
   pathOf: PurposePath;
-  /** Warnings about SMS that purposes ask for. */
+  /** Warnings about SMS that purposes send. */
   ofSms: () => Promise<Warning[]>;
 };
 
-/** What purposes that were installed on these devices may not do as they were meant to. */
+/** Warns if purposes may not work as intended on these devices. */
 async function warnOfInstall(
   db: Sql,
   { purposes, deviceIds, pathOf, ofSms }: Installed,
@@ -269,7 +269,7 @@ async function warnOfInstall(
   return joinWarnings(ofEngine, ofOwnEngines ?? [], ...ofParts, sms);
 }
 
-/** All that any cause of these purposes reads. */
+/** All senses that any cause of these purposes reads. */
 function sensesOf(purposes: Purpose[]): string[] {
   const senses = new Set<string>();
   for (const { states } of purposes)
@@ -278,14 +278,14 @@ function sensesOf(purposes: Purpose[]): string[] {
   return [...senses];
 }
 
-/** A member that only the service is known to evaluate, and where it stands. */
+/** A member that a device's own engine may not support, and its path. */
 type ServiceOnly = { path: string; member: string };
 
 const members = ['forMs', 'noneForMs', 'over', 'maxAgeMs'] as const;
 
 /**
- * The first member of time in these purposes that a device with an engine of its own may not know; null where
- * there is none. What waits for silence only the service watches in any case, unless it moves the device.
+ * The first member about time that a device's own engine may not support; null if there is none. The service itself
+ * watches events that wait only for silence, unless they change the state.
  */
 function findServiceOnly(purposes: readonly Purpose[], pathOf: PurposePath): ServiceOnly | null {
   for (const [index, { states }] of purposes.entries())
@@ -322,9 +322,8 @@ const superseded = transition('superseded');
 type ProfileTarget = { deviceId: number; uuid: string };
 
 /**
- * Takes the account's devices of these uuids for a new profile: until the transaction ends nobody
- * else changes where they stand, and what was computed from how they stood before is void. `labels`: only those
- * that have one of these; null: all.
+ * Locks the states of the account's devices with these uuids until the transaction ends, and invalidates what was
+ * computed from them before. `labels`: only devices that have one of these; null: all.
  */
 async function claimTargets(
   tx: Sql,
@@ -332,7 +331,7 @@ async function claimTargets(
   uuids: string[],
   labels: readonly string[] | null,
 ): Promise<ProfileTarget[]> {
-  // In one order, so that two installations do not wait for each other.
+  // In one order, so that two installations cannot deadlock.
   const { rows } = await tx.query<{ device_id: number; uuid: string }>(
     `
       with target as (
@@ -354,7 +353,7 @@ async function claimTargets(
   return rows.map((row) => ({ deviceId: row.device_id, uuid: row.uuid }));
 }
 
-/** From now on these devices wait for no profile. */
+/** No profile is pending on these devices any more. */
 async function supersedeProfiles(tx: Sql, deviceIds: number[]): Promise<void> {
   await tx.query(
     `
@@ -365,7 +364,7 @@ async function supersedeProfiles(tx: Sql, deviceIds: number[]): Promise<void> {
   );
 }
 
-/** Has devices be evaluated in so many ms, if not before. Their states are claimed (`claimTargets`). */
+/** Evaluates devices after this many ms at the latest. Their states are locked (`claimTargets`). */
 async function fallDue(
   tx: Sql,
   accountId: number,
@@ -382,12 +381,12 @@ async function fallDue(
   );
 }
 
-/** A profile's purposes as they are kept. */
+/** A profile's purposes as they are stored. */
 type ProfileText = { text: string; bytes: number };
 
 /**
- * Installs a new profile on devices that wait for none; null beyond a quota. What it says is stored
- * once for all profiles of the account that say the same. The account's usage is locked (`lockUsage`).
+ * Installs a new profile on devices that have none pending; null if that exceeds a quota. Equal profiles of an account
+ * share one stored content. The account's usage is locked (`lockUsage`).
  */
 async function insertProfile(
   tx: Sql,

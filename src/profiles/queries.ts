@@ -16,7 +16,7 @@ import { DomainError } from '../errors.ts';
 import { deviceUuid, exampleIds, timestamp, uuidParam } from '../http/schema.ts';
 import { lockUsage } from '../quotas/quotas.ts';
 
-/** How long the account's purposes of these identifiers are, as JSON; what it does not have is left out. */
+/** The lengths of these purposes as JSON, in bytes; purposes that the account does not have are missing. */
 export async function listPurposeBytes(
   db: Sql,
   accountId: number,
@@ -29,7 +29,7 @@ export async function listPurposeBytes(
   return new Map(rows.map(({ id, bytes }) => [id, bytes]));
 }
 
-/** The account's purposes of these identifiers; what it does not have is left out. */
+/** These purposes; those that the account does not have are missing. */
 export async function listPurposesById(
   db: Sql,
   accountId: number,
@@ -45,7 +45,7 @@ export async function listPurposesById(
 /** More distinct senses than any real fleet has. */
 const maxSenses = 10_000;
 
-/** The senses of these names that the devices have, those that are alike once. */
+/** The senses with these names that the devices have, without duplicates. */
 export async function listDeviceSenses(
   db: Sql,
   deviceIds: number[],
@@ -85,7 +85,7 @@ export async function countOwnEngines(db: Sql, deviceIds: number[]): Promise<num
   return rows[0]?.count ?? 0;
 }
 
-/** What of the account's profiles no device has any more is removed; its usage is locked (`lockUsage`). */
+/** Deletes the contents of the account's profiles that no device needs any more; its usage is locked (`lockUsage`). */
 export async function removeUnused(tx: Sql, accountId: number): Promise<void> {
   await tx.query(
     `
@@ -133,7 +133,7 @@ function ignoreGone(error: unknown): void {
   if (!(error instanceof DomainError && error.code === 'unauthenticated')) throw error;
 }
 
-/** Those with something that no device has, as far as can be seen without a lock. */
+/** Accounts with contents that no device needs, as far as a query without a lock can tell. */
 async function listOwners(db: Sql): Promise<number[]> {
   const { rows } = await db.query<{ account_id: number }>(
     `
@@ -147,7 +147,7 @@ async function listOwners(db: Sql): Promise<number[]> {
   return rows.map(({ account_id }) => account_id);
 }
 
-/** A transition as SQL: whether a row's `state` is one that it leads from, and the state that it leads to. */
+/** A transition as SQL: the list of states that it leads from, and the state that it leads to. */
 export function transition(happening: ProfileHappening): { from: string; to: string } {
   const { from, to } = transitionOf(happening);
   return { from: textList(from), to: `'${to}'` };
@@ -164,7 +164,7 @@ type RollOutRow = {
   changed_at: number;
 };
 
-/** How far a profile is on each of its devices; null when the account has no such profile. */
+/** The state of a profile on each of its devices; null if the account has no such profile. */
 export async function findRollOut(
   db: Sql,
   accountId: number,

@@ -20,12 +20,12 @@ import {
 } from './queries.ts';
 import { exampleIds } from '../http/schema.ts';
 
-/** Specification section 4.3, Install device profile; and how far a profile's roll-out is. */
+/** Specification section 4.3, Install device profile; and the progress of its roll-out. */
 export function profileRoutes(deps: InstallDeps): Route[] {
   return [install(deps), rollOut(deps)];
 }
 
-/** What is refused where the caller is strict. */
+/** Warnings that become errors in strict mode. */
 function warnOf(schema: z.ZodType, sent: unknown, body?: ProfileInstall): Warning[] {
   const ofNumbers = body ? warnOfNumberForms(body.purposes, (i) => `/purposes/${i}`) : [];
   return joinWarnings(warnOfUnknown(schema, sent), ofNumbers);
@@ -51,7 +51,7 @@ function install(deps: InstallDeps): Route {
     warnOf,
     handler: async ({ account, body, request, warnings: before, once }) => {
       const { accountId } = account;
-      // Of an installation that is answered from what was made: the devices may have changed since.
+      // A repeated request gets only these: the devices may have changed since the installation.
       let warnings = before;
       const { pId, timestamp } = await once<{ pId: string; timestamp: number }>(async (keep) => {
         const timestamp = request.now();

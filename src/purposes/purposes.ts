@@ -197,7 +197,7 @@ const PurposeList = z.object({
   timestamp,
 });
 
-/** For the reference: an alarm while it is too warm, of which nobody is told. */
+/** For the API reference: an alarm while it is too warm, without notifications. */
 const examplePurpose: z.input<typeof Purpose> = {
   puId: 1,
   name: 'Cold room',
@@ -219,19 +219,19 @@ const examplePurpose: z.input<typeof Purpose> = {
   ],
 };
 
-/** Of telephone numbers that no SMS will be sent to. */
+/** Warns of telephone numbers that no SMS will be sent to. */
 type WarnOfNumbers = (purposes: Purpose[], pathOf: () => string) => Warning[];
 
 const pathOf = () => '';
 
-/** What is refused where the caller is strict. */
+/** Warnings that become errors in strict mode. */
 function warnOf(schema: z.ZodType, sent: unknown, purpose?: Purpose): Warning[] {
   const ofNumbers = purpose ? warnOfNumberForms([purpose], pathOf) : [];
   return joinWarnings(warnOfUnknown(schema, sent), ofNumbers);
 }
 
 /**
- * All warnings of a purpose. A gotoPuId may mean a purpose that it will be installed with: only its own are looked at here.
+ * All warnings of a purpose. It is checked alone, so a gotoPuId may refer to a purpose that will be installed with it.
  */
 async function warnOfPurpose(
   purpose: Purpose,
@@ -245,7 +245,7 @@ async function warnOfPurpose(
 
 type PurposeQuotas = Pick<QuotaSettings, 'purposes' | 'purposeBytes'>;
 
-/** A purpose as it is kept. */
+/** A purpose as it is stored. */
 type PurposeText = { name: string; body: string; bytes: number };
 
 function toText(purpose: Purpose): PurposeText {
@@ -253,7 +253,7 @@ function toText(purpose: Purpose): PurposeText {
   return { name: nameOf(purpose), body, bytes: Buffer.byteLength(body) };
 }
 
-/** The new purpose's identifier; null beyond a quota, and where the account is gone. */
+/** The new purpose's identifier; null if that exceeds a quota, or if the account is gone. */
 async function insertPurpose(
   db: Sql,
   accountId: number,
@@ -284,7 +284,7 @@ async function insertPurpose(
   return rows[0]?.id ?? null;
 }
 
-/** Null when the account has no such purpose. */
+/** Null if the account has no such purpose. */
 async function findPurpose(db: Sql, accountId: number, purposeId: string): Promise<Purpose | null> {
   const { rows } = await db.query<{ body: Purpose }>(
     'select body from purpose where id = $2 and account_id = $1',
@@ -293,7 +293,7 @@ async function findPurpose(db: Sql, accountId: number, purposeId: string): Promi
   return rows[0]?.body ?? null;
 }
 
-/** How much longer it would become; null when the account has no such purpose. */
+/** By how many bytes it would grow; null if the account has no such purpose. */
 async function findGrowth(
   db: Sql,
   accountId: number,
@@ -307,7 +307,9 @@ async function findGrowth(
   return rows[0]?.growth ?? null;
 }
 
-/** False where it is not there, or would grow beyond the quota; one that does not grow is within it. */
+/**
+ * False if it does not exist, or would grow over the quota; an update that does not grow it is always within the quota.
+ */
 async function updatePurpose(
   db: Database,
   accountId: number,
@@ -338,7 +340,7 @@ async function updatePurpose(
   });
 }
 
-/** False when the account has no such purpose. Installed profiles keep their copy. */
+/** False if the account has no such purpose. Installed profiles keep their copy. */
 async function deletePurpose(db: Database, accountId: number, purposeId: string): Promise<boolean> {
   return db.transaction(async (tx) => {
     await lockUsage(tx, accountId);
@@ -350,10 +352,10 @@ async function deletePurpose(db: Database, accountId: number, purposeId: string)
   });
 }
 
-/** PostgreSQL's text holds every character but NUL. */
+/** PostgreSQL's text type takes every character except NUL. */
 const nameOf = ({ name }: Purpose) => (name ?? '').replaceAll('\0', '\uFFFD');
 
-/** What is in memory at once: so many names, or as many as have so many bytes. */
+/** Limits of what is in memory at once: the number of names, and their bytes. */
 const pageNames = 1_000;
 const pageBytes = 1_048_576;
 
@@ -373,7 +375,7 @@ async function* writePurposeList(
   yield `],"timestamp":${timestamp}}`;
 }
 
-/** In the order of their registration. */
+/** In the order of registration. */
 async function listPurposeIds(db: Sql, accountId: number): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     'select id from purpose where account_id = $1 order by created_at, id',
@@ -383,8 +385,8 @@ async function listPurposeIds(db: Sql, accountId: number): Promise<string[]> {
 }
 
 /**
- * The names of the first of these, as many as begin within the page's bytes: one at least. One that is
- * removed meanwhile has an empty name, so that the others stay in their places.
+ * The first names of these that fit into the page's bytes, at least one. A purpose that was removed meanwhile gets an
+ * empty name, so that the others keep their positions.
  */
 async function listNames(db: Sql, accountId: number, purposeIds: string[]): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(

@@ -4,12 +4,12 @@ import type { LimitsOf } from './quotas.ts';
 import { type EventRate, eventsBurst } from './rates.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
-/** Counts what accounts' devices do, in this process, and knows what the others have counted. */
+/** Counts the activity of accounts' devices in this process, and knows the counts of the others. */
 export type Activity = {
   count(accountId: number, counts: Counts): void;
   /** How many more events of the account may be recorded today (UTC). */
   eventsLeft(accountId: number): number;
-  /** Writes what was counted; called every few seconds, and once more at the end. */
+  /** Writes the counts; called every few seconds, and once more at the end. */
   flush(): Promise<void>;
   close(): Promise<void>;
 };
@@ -18,23 +18,23 @@ type ActivityOptions = {
   db: Sql;
   limitsOf: LimitsOf;
   clock: Clock;
-  /** One run of this process: its counts are rows of their own. */
+  /** Identifies this run of the process, whose counts have rows of their own. */
   runUuid: string;
   intervalMs?: number;
   onError: (error: unknown) => void;
 };
 
 /**
- * Each process has a row of its own an account and day: one row that all share, written with every
- * message, would have all of them wait for each other. So others' counts are known some seconds late, and
- * a process that is killed takes those of some seconds with it.
+ * Each process has its own row for each account and day: with a single shared row, written with every message, all
+ * processes would wait for each other. So the counts of other processes arrive some seconds late, and a process that is
+ * killed loses those of its last seconds.
  */
 export async function startActivity(options: ActivityOptions): Promise<Activity> {
   const { db, limitsOf, clock, runUuid, intervalMs = 5_000, onError } = options;
   // oxlint-disable-next-line no-restricted-globals -- a given time
   const today = () => new Date(clock()).toISOString().slice(0, 10);
   let day = today();
-  /** Recorded today, as written by all processes, and on its way there from this one. */
+  /** Today's recorded events: those written by all processes, and those this one is still writing. */
   let recorded = await listRecorded(db, day, null);
   let pending = new Map<number, Counts>();
 
@@ -100,7 +100,7 @@ export async function startActivity(options: ActivityOptions): Promise<Activity>
   };
 }
 
-/** What ingest counts accounts' events with: those of a day, and of a second. */
+/** What ingest counts the events of accounts with: for the day, and for the second. */
 export function createEventCounters(
   activity: Pick<Activity, 'count' | 'eventsLeft'>,
   rate: Pick<EventRate, 'left' | 'take'>,
@@ -110,7 +110,7 @@ export function createEventCounters(
     eventsLeft: activity.eventsLeft,
     eventsLeftNow: rate.left,
     eventsPerMessage: (accountId: number) => eventsBurst(limitsOf(accountId).eventsPerSecond),
-    /** Of a commit; `events` are sense events, `moves` the others, `alarms` those that opened. */
+    /** The counts of one commit. `events` are sense events, `moves` the others, `alarms` those that opened. */
     count(accountId: number, counts: Counts & { moves: number; alarms: number }): void {
       const { measurements, leftOut, moves, alarms } = counts;
       const events = counts.events + alarms;
@@ -120,13 +120,13 @@ export function createEventCounters(
   };
 }
 
-/** Whose rows are of no process that runs: what is over, and what was imported. */
+/** For rows that belong to no running process: days that are over, and imports. */
 const noProcess = `'00000000-0000-0000-0000-000000000000'`;
 
-/** What an account's devices sent and gave rise to. `leftOut`: events beyond the day's quota. */
+/** What an account's devices sent and caused. `leftOut`: events over the day's quota. */
 type Counts = { measurements: number; events: number; leftOut: number };
 
-/** Adds to what this process has counted of a day (UTC, `2026-11-22`). Accounts that are gone are left out. */
+/** Adds to this process's counts of a day (UTC, `2026-11-22`). Skips accounts that no longer exist. */
 export async function addCounts(
   sql: Sql,
   process: string,
@@ -158,8 +158,8 @@ export async function addCounts(
 }
 
 /**
- * Adds measurements of an account that were imported, by their days (UTC, counted from 1970) and not by the day of
- * the import: as long as they are kept, they count for `storedBytes`.
+ * Adds imported measurements of an account by their own days (UTC, counted from 1970) rather than the day of the
+ * import: they count for `storedBytes` as long as they are kept.
  */
 export async function addImported(
   sql: Sql,
@@ -168,7 +168,7 @@ export async function addImported(
 ): Promise<void> {
   await sql.query({
     name: 'add-imported',
-    // In order, so that two that add to the same days wait for each other in one direction.
+    // Ordered, so that two imports to the same days lock them in the same order.
     text: `
       insert into account_activity as a
         (account_id, process, day, measurements, events, events_left_out)
@@ -182,7 +182,7 @@ export async function addImported(
   });
 }
 
-/** Events recorded on a day by all processes, by account; of these accounts, or of all. */
+/** Events recorded on a day by all processes, by account; for these accounts, or for all. */
 async function listRecorded(
   sql: Sql,
   day: string,
@@ -199,16 +199,16 @@ async function listRecorded(
   return new Map(rows.map(({ account_id, events }) => [account_id, events]));
 }
 
-// About what one takes with its indexes on plain PostgreSQL: a measurement 108 bytes; an event 557, 536 for
-// each sense, and for a day 431 in the feed. Compressed ones take less.
+// Approximate size on plain PostgreSQL, with indexes: a measurement takes 108 bytes; an event 557, plus 536 for each
+// sense, plus 431 in the feed for a day. Compressed rows take less.
 const measurementBytes = 100;
 const eventBytes = 1_400;
-/** A text that is kept for a display, beside its own bytes. */
+/** Per text stored for a display, in addition to its own bytes. */
 const displayBytes = 100;
 
 export type CountRetention = { eventsDays: number; measurementsDays: number };
 
-/** Today's events, recorded or not, and about how much an account has stored; all processes together. */
+/** Today's events, recorded or not, and roughly how much an account has stored; over all processes. */
 export async function findActivity(
   sql: Sql,
   accountId: number,
@@ -233,7 +233,7 @@ export async function findActivity(
   return rows[0] ?? { eventsPerDay: 0, storedBytes: 0 };
 }
 
-/** About how much each account has stored, where it is anything. */
+/** Roughly how much each account has stored; accounts with nothing are missing. */
 export async function listStoredBytes(
   sql: Sql,
   { eventsDays, measurementsDays }: CountRetention,
@@ -258,10 +258,10 @@ export async function listStoredBytes(
   return new Map(rows.map(({ account_id, bytes }) => [account_id, bytes]));
 }
 
-/** More days than that are all of them: PostgreSQL counts no further back. */
+/** PostgreSQL's dates go no further back, so this stands for all days. */
 const longestDays = 365_000;
 
-/** Rows of days that are over become one an account and day, and go when nothing of them is kept. */
+/** Merges rows of past days into one for each account and day, and deletes them once nothing of theirs is stored. */
 export async function compactActivity(
   sql: Sql,
   { eventsDays, measurementsDays }: CountRetention,
@@ -295,16 +295,16 @@ export async function compactActivity(
 type ThrottleDeps = {
   rate: EventRate;
   storage: Pick<StorageWatch, 'isFull'>;
-  /** Keeps a rejection that says that the account's storage is full. */
+  /** Stores a rejection that says that the account's storage is full. */
   tellFull: (device: DeviceIdentity, topic: string) => void;
   clock: Clock;
 };
 
-/** Then it is asked again: the quota may have been raised. */
+/** When to ask again: the quota may have been raised. */
 const lookAgainMs = 1_000;
 const dayMs = 86_400_000;
 
-/** Brings together what slows an account's devices: `eventsPerSecond` and `storedBytes`. */
+/** Combines the two quotas that slow an account's devices: `eventsPerSecond` and `storedBytes`. */
 export function createAccountThrottle({
   rate,
   storage,
@@ -312,7 +312,7 @@ export function createAccountThrottle({
   clock,
 }: ThrottleDeps): AccountThrottle {
   let day = 0;
-  /** Devices whose account's storage is full, and that were told so today (UTC). */
+  /** Devices of full accounts that have got their rejection today (UTC). */
   const told = new Set<number>();
   return {
     isFull: (accountId) => storage.isFull(accountId),
@@ -329,7 +329,7 @@ export function createAccountThrottle({
   };
 }
 
-/** Knows which accounts have used their quota `storedBytes` up. */
+/** Knows which accounts have used up their quota `storedBytes`. */
 type StorageWatch = {
   isFull(accountId: number): boolean;
   /** Estimates again; called every hour. */
@@ -348,8 +348,8 @@ type StorageWatchOptions = {
 const hourMs = 3_600_000;
 
 /**
- * The estimate is an hour old at most: an account may pass its quota by what an hour brings. The limit it
- * is held against is the present one, so that an operator's change counts at once.
+ * The estimate is at most an hour old, so an account may exceed its quota by an hour's worth. It is compared with the
+ * current limit, so an operator's change takes effect at once.
  */
 export async function startStorageWatch(options: StorageWatchOptions): Promise<StorageWatch> {
   const { db, limitsOf, retention, intervalMs = hourMs, onError } = options;

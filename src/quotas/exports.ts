@@ -3,36 +3,36 @@ import { FairBudget } from '../lib/fair-budget.ts';
 import { accountGone } from './quotas.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
-/** Queries that are answered in more than one piece. */
+/** Queries whose answer is read in several pages. */
 export type Exports = {
   /**
-   * The same pages, within the account's quota `exports`: it counts until the last one was read or
-   * nobody reads any more. Throws `too-many-requests` where its turn did not come in time.
+   * Returns the same pages, within the account's quota `exports`: the export counts until its last page was read or its
+   * reader is gone. Throws `too-many-requests` if it cannot start in time.
    */
   run<T>(
     accountId: number,
     signal: AbortSignal,
     pages: AsyncIterable<T>,
   ): Promise<AsyncIterable<T>>;
-  /** Reads one page, in turn. */
+  /** Reads one page when a slot is free. */
   page<T>(accountId: number, read: () => Promise<T>): Promise<T>;
 };
 
 export type ExportsOptions = {
   limitOf: (accountId: number) => number;
-  /** Whether the account was removed or shut out: what it is reading ends. */
+  /** Whether the account was removed or disabled: its exports then end. */
   isGone?: (accountId: number) => boolean;
-  /** Milliseconds that only go forward. */
+  /** A monotonic clock, in milliseconds. */
   monotonicClock: MonotonicClock;
-  /** Pages that are read at once; 4. */
+  /** Pages read at once. Default: 4. */
   parallel?: number;
-  /** For an export's first page; 10 s. */
+  /** How long an export's first page may wait. Default: 10 s. */
   waitMs?: number;
 };
 
 /**
- * An account's own exports wait for each other until they have ended; those of all accounts only while a
- * page is read, so that nobody waits for a slow reader of another account.
+ * The exports of one account wait for each other from beginning to end. Those of different accounts wait only while a
+ * page is read, so that nobody waits for another account's slow reader.
  */
 export function createExports(options: ExportsOptions): Exports {
   const { limitOf, isGone, monotonicClock, parallel = 4, waitMs = 10_000 } = options;
@@ -65,7 +65,7 @@ export function createExports(options: ExportsOptions): Exports {
     }
   }
 
-  /** An iterator and no generator: one that nobody began to read is ended too. */
+  /** An iterator rather than a generator, so that `return` also runs if nobody ever read from it. */
   function inTurns<T>(
     accountId: number,
     { iterator, first, close, signal }: Begun<T>,
@@ -73,7 +73,7 @@ export function createExports(options: ExportsOptions): Exports {
     let next: Promise<IteratorResult<T>> | null = Promise.resolve(first);
     const whole: AsyncIterator<T> = {
       async next() {
-        // Whoever writes lines skips pages without text, so that no write fails although the client has gone.
+        // Writers of lines skip pages without text, so no write may fail although the client is gone.
         if (signal.aborted) return whole.return?.() as Promise<IteratorResult<T>>;
         const read = next ?? page(accountId, () => iterator.next());
         next = null;

@@ -6,24 +6,24 @@ import { today } from './quotas.ts';
 import type { QuotaName, QuotaSettings } from './settings.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
-/** From this part of a quota on it is said that it nears its end. */
+/** The share of a quota at which warnings begin. */
 const nearPart = 0.8;
 
 type QuotaLevel = 'near' | 'used-up';
 
-/** How much of a quota is in use, in words; null below 80 %. */
+/** How much of a quota is used, as a word; null below 80 %. */
 export function levelOf(used: number | null, limit: number): QuotaLevel | null {
   if (used === null || used < nearPart * limit) return null;
   return used >= limit ? 'used-up' : 'near';
 }
 
-/** A quota of an account of which 80 % are in use. */
+/** A quota of which an account has used at least 80 %. */
 export type NearQuota = { accountId: number; quota: QuotaName; used: number; limit: number };
 
 /**
- * What an account keeps, or may do in a day, and its connections, which grow with its fleet. What else is counted by a
- * process alone, or is gone a moment later (requests, streams, exports), is not among it: nobody can do anything about
- * it in time.
+ * Quotas of what an account stores, or may do in a day, and its connections, which grow with its fleet. The others are
+ * counted by each process separately, or free again a moment later (requests, streams, exports): nobody could react in
+ * time.
  */
 const watched: QuotaName[] = [
   'devices',
@@ -44,8 +44,8 @@ const watched: QuotaName[] = [
 ];
 
 /**
- * All of which 80 % and more are in use, of all accounts. Reads a few rows of each account, and the devices that are
- * connected. `stored`: by account, what `listStoredBytes` estimated.
+ * All quotas of all accounts that are at least 80 % used. Reads a few rows for each account, and the connected devices.
+ * `stored`: the estimates of `listStoredBytes`, by account.
  */
 export async function listNear(
   sql: Sql,
@@ -106,10 +106,10 @@ export async function listNear(
   return rows;
 }
 
-/** How many accounts near the end of each quota, or are at it. */
+/** How many accounts are near the end of each quota, or have used it up. */
 export type NearCounts = ReadonlyMap<QuotaName, Record<QuotaLevel, number>>;
 
-/** The quotas of which more accounts than before are at this level, with how many they are now. */
+/** Quotas that more accounts than before have at this level, with their number. */
 export function moreThan(
   before: NearCounts,
   now: NearCounts,
@@ -126,9 +126,9 @@ type QuotaWatchOptions = {
   quotas: QuotaSettings;
   retention: CountRetention;
   clock: Clock;
-  /** Tells an account, within the transaction that writes down that it was told. */
+  /** Notifies an account, in the transaction that records it. */
   notify: (tx: Sql, accountId: number, near: NearQuota[], nowTs: WallMs) => Promise<void>;
-  /** Told after each look. */
+  /** Called after each look. */
   onLook: (counts: NearCounts) => void;
   onError: (error: unknown) => void;
   intervalMs?: number;
@@ -137,17 +137,17 @@ type QuotaWatchOptions = {
 export type QuotaWatch = { look(): Promise<void>; close(): Promise<void> };
 
 const lookEveryMs = 60_000;
-/** What is stored is estimated by the history of each account. */
+/** The estimate of stored bytes reads each account's whole history, so it is made less often. */
 const estimatedEveryMs = 3_600_000;
-/** What lasts is told of again. */
+/** A state that lasts is reported again after this time. */
 const againMs = 7 * 86_400_000;
-/** The first number of the lock that is taken here. */
+/** First number of this file's advisory locks. */
 const quotaLock = 22;
 
 /**
- * Looks every minute which accounts near the end of a quota, and has each told of it: at 80 %, when it is used up,
- * and every week as long as that lasts. The account's audit trail says what it was told, so several processes may
- * look, and a restart tells nobody anew.
+ * Looks every minute which accounts are near the end of a quota, and notifies them: at 80 %, when it is used up, and
+ * every week as long as that lasts. The account's audit trail records it, so several processes may do this, and a
+ * restart notifies nobody again.
  */
 export function startQuotaWatch(options: QuotaWatchOptions): QuotaWatch {
   const { db, quotas, retention, clock, onLook, onError, intervalMs = lookEveryMs } = options;
@@ -200,7 +200,7 @@ async function tellOnce(
   near: NearQuota[],
   nowTs: WallMs,
 ): Promise<void> {
-  // Mostly all of it was told before: no transaction, and no lock, for that.
+  // Usually all of it was reported before, which needs neither a transaction nor a lock.
   if ((await listUntold(db, accountId, near, nowTs)).length === 0) return;
   await db.transaction(async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1, $2)', [quotaLock, accountId % 2 ** 31]);
@@ -230,7 +230,7 @@ async function listUntold(
     [accountId, nowTs - againMs],
   );
   const told = new Set(rows.map(({ kind, quota }) => `${kind} ${quota}`));
-  // Whoever was told that it is used up is not told that it nears its end a day later.
+  // Somebody who has heard that a quota is used up need not hear a day later that it is near its end.
   return near.filter(
     (one) => !told.has(`${kindOf(one)} ${one.quota}`) && !told.has(`quota-used-up ${one.quota}`),
   );

@@ -4,17 +4,17 @@ import { DomainError, type Problem } from '../errors.ts';
 import { FairBudget } from '../lib/fair-budget.ts';
 import type { QuotaName, QuotaSettings } from './settings.ts';
 
-/** A quota's limit for one account, as SQL: its own, or else the configuration's (`otherwise`). */
+/** A quota's limit for one account, as SQL: the account's own or, without one, the configuration's (`otherwise`). */
 export function limitOf(account: string, quota: QuotaName, otherwise: string): string {
   return `coalesce(
     (select value from account_quota where account_id = ${account} and quota = '${quota}'),
     ${otherwise}::bigint)`;
 }
 
-/** Today, as registrations are counted. */
+/** The current day, as registrations count it. */
 export const today = `(now() at time zone 'UTC')::date`;
 
-/** What an account has stored, and which quotas are its own. */
+/** How much of its quotas an account uses, and which limits are its own. */
 export type Usage = {
   used: Partial<Record<QuotaName, number>>;
   overrides: Partial<Record<QuotaName, number>>;
@@ -25,7 +25,7 @@ const sent = (kind: 'account' | 'sms' | 'webhook') => `
   coalesce((select used from message_count
              where kind = '${kind}' and account_id = a.id and key = '' and day >= ${today}), 0)`;
 
-/** Null when the account is gone. `connections`: devices that are connected, at the connector that has most. */
+/** Null if the account is gone. `connections`: connected devices, at the connector that has most. */
 export async function findUsage(sql: Sql, accountId: number): Promise<Usage | null> {
   const { rows } = await sql.query<Usage>(
     `
@@ -64,9 +64,9 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
 }
 
 /**
- * Keeps everybody else from counting for this account until the transaction ends; `unauthenticated` when
- * it is gone. Before anything else of the account is locked, and before `ingestLock`: nobody waits in a
- * circle then, and no other account for what this one does.
+ * Locks the account's counters until the transaction ends; throws `unauthenticated` if the account is gone. Call it
+ * before anything else of the account is locked, and before `ingestLock`: that rules out deadlocks, and no other
+ * account waits for this one.
  */
 export async function lockUsage(tx: Sql, accountId: number): Promise<void> {
   const { rowCount } = await tx
@@ -86,13 +86,13 @@ export function accountGone(): DomainError {
   return new DomainError('unauthenticated', 'The account no longer exists.');
 }
 
-/** foreign_key_violation: the account was removed while somebody waited to count for it. */
+/** foreign_key_violation: the account was removed while we waited to count for it. */
 export function throwGone(error: unknown): never {
   if (stateOf(error) === states.foreignKeyViolation) throw accountGone();
   throw error;
 }
 
-/** All accounts that have quotas of their own, with these. */
+/** All accounts with limits of their own, and these limits. */
 async function listOverrides(
   sql: Sql,
 ): Promise<{ accountId: number; email: string; its: Usage['overrides'] }[]> {
@@ -107,7 +107,7 @@ async function listOverrides(
   return rows;
 }
 
-/** The account has a limit of its own from now on. */
+/** Gives the account its own limit. */
 export async function saveOverride(
   sql: Sql,
   accountId: number,
@@ -122,7 +122,7 @@ export async function saveOverride(
   );
 }
 
-/** The configuration's limit counts for the account again. */
+/** Restores the configuration's limit for the account. */
 export async function removeOverride(sql: Sql, accountId: number, quota: QuotaName): Promise<void> {
   await sql.query('delete from account_quota where account_id = $1 and quota = $2', [
     accountId,
@@ -132,33 +132,35 @@ export async function removeOverride(sql: Sql, accountId: number, quota: QuotaNa
 
 type Exceeded = { quota: QuotaName; limit: number; used: number };
 
-/** What is refused because the account would have more than its quota of something. */
+/** The error if the account would exceed its quota. */
 export function quotaExceeded({ quota, limit, used }: Exceeded): DomainError {
   const message = `This exceeds the quota ${quota}: ${used} of ${limit} are in use.`;
   return new DomainError('quota-exceeded', message, { exceeded: { quota, limit, used } });
 }
 
-/** Runs work of one account when it is its turn; that of others goes on beside it. */
+/** Runs the work of one account when a place is free; accounts do not wait for each other. */
 type FairRunner = <T>(accountId: number, work: () => Promise<T>) => Promise<T>;
 
 /**
- * What adds to an account waits for the account's row in the database. It waits here instead, where it
- * holds no connection that others need: `parallel` at a time may, so that the row is never left alone.
+ * Whatever adds to an account waits for the account's row in the database. It waits here instead, where it takes no
+ * connection that others need. `parallel` may run at a time, so that one always waits for the row.
  */
 export function createFairRunner(parallel: number): FairRunner {
   const budget = new FairBudget({ most: Infinity, mostOfKey: () => parallel });
   return (accountId, work) => budget.run(`${accountId}`, work);
 }
 
-/** The quotas of an account: the configuration's, but for those that are its own. */
+/** The quotas of an account: its own limits, and the configuration's for the rest. */
 export type LimitsOf = (accountId: number) => QuotaSettings;
 
-/** One of them. */
+/** The limit of one quota. */
 export type LimitOf = (accountId: number) => number | Promise<number>;
 
 export type QuotaOverrides = {
   limitsOf: LimitsOf;
-  /** The quota `loginsPerAccount` of the account with this (normal) address: known before the account is. */
+  /**
+   * The quota `loginsPerAccount` of the account with this normalized address; needed before the account is looked up.
+   */
   loginsOf: (email: string) => number;
   close(): Promise<void>;
 };
@@ -166,14 +168,14 @@ export type QuotaOverrides = {
 type OverrideOptions = {
   db: Sql;
   quotas: QuotaSettings;
-  /** How soon an operator's change is known here. */
+  /** How soon this process notices an operator's change. */
   intervalMs?: number;
   onError: (error: unknown) => void;
 };
 
 /**
- * Remembers which accounts have quotas of their own, for what is asked with every request and message.
- * They are an operator's exceptions: few enough to be read all at once.
+ * Caches which accounts have limits of their own, because every request and message asks. Only accounts that the
+ * operator made an exception for have them: few enough to read all at once.
  */
 export async function startOverrides(options: OverrideOptions): Promise<QuotaOverrides> {
   const { db, quotas, intervalMs = 5_000, onError } = options;
@@ -202,10 +204,10 @@ export async function startOverrides(options: OverrideOptions): Promise<QuotaOve
   };
 }
 
-// A large array of rubbish must not be answered with a larger one.
+// A large invalid array must not cause a larger answer.
 const maxProblems = 100;
 
-/** Throws `invalid-input` with what is larger than it may be, if anything is. */
+/** Throws `invalid-input` with everything that is too large, if anything is. */
 export function refuseOversized(problems: Problem[]): void {
   if (problems.length === 0) return;
   const message = 'The request contains something larger than allowed.';
@@ -215,16 +217,16 @@ export function refuseOversized(problems: Problem[]): void {
 type Within = {
   accountId: number;
   quotas: QuotaSettings;
-  /** What it adds to which quotas. */
+  /** How much it adds to which quotas. */
   adding: Partial<Record<QuotaName, number>>;
 };
 
-// Room that others took, and gave back, between a refusal and the look at why.
+// Attempts while others take the remaining room, and free it again before we look for the reason.
 const maxAttempts = 5;
 
 /**
- * Runs a statement that stores something only within the account's quotas, and gives null where it did
- * not. Then it says why not: `quota-exceeded`, or `unauthenticated` where the account is gone.
+ * Runs a statement that stores something only within the account's quotas and otherwise returns null. If it returns
+ * null, throws the reason: `quota-exceeded`, or `unauthenticated` if the account is gone.
  */
 export async function storeWithin<T>(
   sql: Sql,
@@ -243,13 +245,13 @@ export async function storeWithin<T>(
   );
 }
 
-/** Throws what speaks against it, for whoever has the account's usage locked: before anything is stored. */
+/** Throws if a quota would be exceeded, before anything is stored. The caller has locked the account's usage. */
 export async function refuseBeyond(sql: Sql, within: Within): Promise<void> {
   const refusal = await findRefusal(sql, within);
   if (refusal) throw refusal;
 }
 
-/** Why something was not stored, for whoever has the account's usage locked. */
+/** The reason why something was not stored. The caller has locked the account's usage. */
 export async function explainRefusal(sql: Sql, within: Within): Promise<DomainError> {
   const refusal = await findRefusal(sql, within);
   return (
@@ -257,7 +259,7 @@ export async function explainRefusal(sql: Sql, within: Within): Promise<DomainEr
   );
 }
 
-/** Null where it would be within all quotas by now. */
+/** Null if all quotas would allow it by now. */
 async function findRefusal(
   sql: Sql,
   { accountId, quotas, adding }: Within,

@@ -1,24 +1,24 @@
 import type { LimitsOf } from './quotas.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
-/** So much a second, and so much at once after a pause. */
+/** Tokens a second, and at most how many accumulate. */
 type BucketRate = { perSecond: number; burst: number };
 
 type Bucket = { tokens: number; atMs: number };
 
-/** So many accounts are remembered before those with nothing to remember are looked for. */
+/** At this many buckets the first sweep removes full ones. */
 const leastRemembered = 1_000;
 
-/** A bucket for each account that fills by itself, and may go into debt. `monotonicClock` must not jump. */
+/** A token bucket for each account; it may go into debt. `monotonicClock` must not jump. */
 type Buckets = {
   /** Milliseconds until the account may take one; 0: now. */
   waitMs(accountId: number): number;
-  /** What the account may take at once; below 0 it is in debt. */
+  /** How many the account may take now; below 0 it is in debt. */
   level(accountId: number): number;
   take(accountId: number, amount: number): void;
 };
 
-/** `rateOf` is asked each time: an account's rate may change. */
+/** Calls `rateOf` each time, because an account's rate may change. */
 function createBuckets(
   rateOf: (accountId: number) => BucketRate,
   monotonicClock: MonotonicClock,
@@ -30,7 +30,7 @@ function createBuckets(
     return Math.min(burst, bucket.tokens + ((atMs - bucket.atMs) * perSecond) / 1_000);
   }
 
-  /** A full bucket says no more than none. */
+  /** A full bucket is the same as none. */
   function sweep(atMs: number): void {
     for (const [accountId, bucket] of buckets) {
       const rate = rateOf(accountId);
@@ -42,7 +42,7 @@ function createBuckets(
   return {
     waitMs(accountId) {
       const bucket = buckets.get(accountId);
-      // Mostly so, and without a look at the clock: a bucket only fills by itself.
+      // The usual case, without reading the clock: a bucket only fills by itself.
       if (!bucket || bucket.tokens >= 1) return 0;
       const rate = rateOf(accountId);
       const tokens = refill(bucket, rate, monotonicClock());
@@ -69,20 +69,20 @@ function createBuckets(
 
 /** The quota `eventsPerSecond` in this process. */
 export type EventRate = {
-  /** So many events of the account were recorded, changes of state among them. */
+  /** Counts recorded events of the account, changes of state included. */
   take(accountId: number, events: number): void;
-  /** How many more of the account may be recorded: a burst beyond the rate at most. */
+  /** How many more events of the account may be recorded: at most a burst over the rate. */
   left(accountId: number): number;
   /** Milliseconds until more may come; 0: now. */
   waitMs(accountId: number): number;
 };
 
-/** Events at once after a pause; of one message no more are recorded. */
+/** Events at once after a pause; also the most that one message may record. */
 export const eventsBurst = (eventsPerSecond: number): number => 10 * eventsPerSecond;
 
 /**
- * Devices wait as soon as the burst is used. Messages that were read before go on, and may record another
- * burst together; the account waits for it afterwards.
+ * Devices wait as soon as the burst is used up. Messages that were already read go on, and may together record another
+ * burst; the account waits for that afterwards.
  */
 export function createEventRate(limitsOf: LimitsOf, monotonicClock: MonotonicClock): EventRate {
   const rateOf = (accountId: number) => {
@@ -97,12 +97,15 @@ export function createEventRate(limitsOf: LimitsOf, monotonicClock: MonotonicClo
   };
 }
 
-/** Of `eventsPerSecond`: what an alarm that goes on is told of is kept for a day, and no quota of a day counts it. */
+/**
+ * Share of `eventsPerSecond`. It is small because the feed keeps these entries for a day, and no daily quota counts
+ * them.
+ */
 const part = 1 / 10;
 
 /**
- * How often streams are told that alarms of an account go on, in this process: a tenth of `eventsPerSecond`, and at once
- * after a pause as much as events. Takes what it allows.
+ * How often streams receive that alarms of an account go on, in this process: a tenth of `eventsPerSecond`, with the
+ * same burst as events. Counts what it allows.
  */
 export function createFiringsRate(
   limitsOf: LimitsOf,
@@ -119,24 +122,24 @@ export function createFiringsRate(
   };
 }
 
-/** What is left of an account's requests after one more; `isAllowed` says whether that one was within. */
+/** The state of an account's request limit after one more request; `isAllowed`: whether that one is within it. */
 type RequestAllowance = {
   isAllowed: boolean;
-  /** Requests at once after a pause, how many of them are left, and in how many seconds all of them. */
+  /** Requests at once after a pause, how many are left, and in how many seconds all of them are available again. */
   burst: number;
   left: number;
   fullAfterSeconds: number;
-  /** How long the whole burst takes to come back, in seconds. */
+  /** How long a used-up burst takes to recover, in seconds. */
   windowSeconds: number;
-  /** Until another one is allowed. */
+  /** Until another request is allowed. */
   retryAfterSeconds: number;
 };
 
 type TakeRequest = (accountId: number) => RequestAllowance;
 
 /**
- * Counts the requests of each account in this process: `requestsPerSecond` on average, `requestsBurst` at
- * once after a pause. A refused one costs nothing, so whoever waits as long as told is let in.
+ * Counts each account's requests in this process: `requestsPerSecond` on average, `requestsBurst` at once after a
+ * pause. A refused request costs nothing, so a client that waits as long as it was told is served.
  */
 export function createRequestRate(limitsOf: LimitsOf, monotonicClock: MonotonicClock): TakeRequest {
   const rateOf = (accountId: number) => {

@@ -10,7 +10,7 @@ import { type QuotaName, quotaNames, type QuotaSettings } from './settings.ts';
 
 type QuotaRouteDeps = UsageSources & { db: Sql };
 
-/** What an account may have, and has. */
+/** The route for an account's quotas and usage. */
 export function quotaRoutes({ db, ...sources }: QuotaRouteDeps): Route[] {
   return [
     defineRoute({
@@ -55,11 +55,11 @@ export type UsageList = z.infer<typeof UsageList>;
 type UsageSources = {
   quotas: QuotaSettings;
   retention: CountRetention;
-  /** What others count. */
+  /** Counters that other parts keep. */
   counters?: Partial<Record<QuotaName, (accountId: number) => Promise<number>>>;
 };
 
-/** Each quota with its limit for the account and what of it is in use; null when the account is gone. */
+/** Each quota with the account's limit and usage; null if the account is gone. */
 export async function listUsage(
   sql: Sql,
   { quotas, retention, counters = {} }: UsageSources,

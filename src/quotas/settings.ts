@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 const count = z.int().min(1);
 
-/** What one account may have and do; what each is for stands in config/default.ts. */
+/** The limits of one account; config/default.ts says what each is for. */
 export const QuotaSettings = z.strictObject({
   devices: count,
   devicesPerDay: count,
@@ -48,7 +48,7 @@ export const QuotaSettings = z.strictObject({
 export type QuotaSettings = z.infer<typeof QuotaSettings>;
 export type QuotaName = keyof QuotaSettings;
 
-/** Of an address, a device, a number or all accounts: nothing to tell one of them, or to change for one. */
+/** Limits of an address, a device, a number or the installation: an account cannot see them, or have its own. */
 const ofNobody: QuotaName[] = [
   'loginsPerAddress',
   'rejectionsPerMessage',
@@ -59,7 +59,7 @@ const ofNobody: QuotaName[] = [
   'confirmationsPerInstallation',
 ];
 
-/** The names of those that an account has, in the order in which they are told. */
+/** The quotas that an account has, in the order in which they are listed. */
 export const quotaNames = (Object.keys(QuotaSettings.shape) as QuotaName[]).filter(
   (name) => !ofNobody.includes(name),
 );

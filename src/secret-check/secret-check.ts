@@ -9,10 +9,10 @@ import { StartError } from '../start-error.ts';
 type SecretLog = Pick<Log, 'info' | 'warn'>;
 
 /**
- * The secret that this process uses: the one found, when the database knows it or nothing in the
- * database depends on another one; a new one for the data directory where none exists and none is needed.
- * Its check value is stored before anything is derived from it. Throws a StartError that says what to
- * restore. Processes that start at the same time run this one after another.
+ * The secret that this process uses: the one found, if the database knows it or nothing in the database depends on
+ * another one; a new one for the data directory if none exists and none is needed. Stores its check value before
+ * anything is derived from it. Throws a StartError that says what to restore. Processes that start at the same time
+ * run this one after the other.
  */
 export async function settleSecret(
   db: Database,
@@ -26,7 +26,7 @@ export async function settleSecret(
     const secret = examined.secret ?? (await readOrMakeSecret(config.dataDir));
     const next = nextChecks(examined.checks, deriveSecretCheck(secret), examined.previous);
     if (next.join() !== examined.checks.join()) await replaceChecks(tx, next);
-    // A database of 0.1.0: its devices have tokens of the secret that it is noted with, the older one of two.
+    // A database of 0.1.0. Its devices' tokens are made with the secret that is recorded now, the older of two.
     const [oldest] = next.slice(-1);
     if (examined.checks.length === 0 && oldest) await noteUnknown(tx, secretIdOf(oldest));
     return { secret, examined, next };
@@ -62,7 +62,7 @@ function tell(log: SecretLog, place: string, examined: Examined, next: string[])
 /** What depends on the secret. `sessions`: those in the database, not those in Redis. */
 export type Dependents = { devices: number; sessions: number };
 
-/** Until the transaction ends no other process stores a check value; reading is not blocked. */
+/** Until the transaction ends, no other process can store a check value. Reading is not blocked. */
 async function lockChecks(sql: Sql): Promise<void> {
   await sql.query('lock table secret_check in exclusive mode');
 }
@@ -77,7 +77,7 @@ export async function listChecks(sql: Sql): Promise<string[]> {
   return rows.map(({ value }) => value);
 }
 
-/** Stores exactly these, newest first; others are removed. */
+/** Stores exactly these check values, newest first, and removes others. */
 export async function replaceChecks(sql: Sql, checks: string[]): Promise<void> {
   await sql.query(
     `
@@ -107,8 +107,8 @@ export async function countDependents(sql: Sql): Promise<Dependents> {
 }
 
 /**
- * How many devices have not shown a token of another secret than these check values yet: their token is of one of
- * them, or nobody knows. Reads all devices.
+ * Counts devices whose token may still be of one of these check values' secrets: they have not shown a token of
+ * another secret yet, or theirs is unknown. Reads all devices.
  */
 export async function countTokensOf(sql: Sql, checks: string[]): Promise<number> {
   if (checks.length === 0) return 0;
@@ -123,7 +123,7 @@ export async function countTokensOf(sql: Sql, checks: string[]): Promise<number>
   return rows[0]?.count ?? 0;
 }
 
-/** Devices of which nobody knows the secret have that one of now on. */
+/** Records this secret for devices whose token's secret is unknown. */
 async function noteUnknown(sql: Sql, secretId: string): Promise<void> {
   await sql.query('update device set token_secret = $1 where token_secret = $2', [
     secretId,
@@ -133,33 +133,33 @@ async function noteUnknown(sql: Sql, secretId: string): Promise<void> {
 
 /** `device.token_secret` of a device that was registered before the database knew any secret. */
 const unknownSecret = '';
-/** That of a device whose secret was given up: it names none. */
+/** `device.token_secret` of a device whose secret was given up; it matches no secret. */
 const givenUp = '-';
 
 async function deleteAllSessions(sql: Sql): Promise<void> {
   await sql.query('delete from session');
 }
 
-/** Where a process has its secret from. */
+/** Where a process gets its secret from. */
 export type SecretConfig = Pick<Config, 'secret' | 'secretPlace' | 'previousSecret' | 'dataDir'>;
 
 /** Which secret was found, and whether the database knows it. */
 export type Examined = GivenChecks & {
-  /** null: neither the environment nor the data directory has one. */
+  /** Null: neither the environment nor the data directory has one. */
   secret: string | null;
   /** The database's check values, newest first. */
   checks: string[];
   isKnown: boolean;
   isAllowed: boolean;
-  /** Another one was given, and that of the data directory is the database's. */
+  /** Another one was given, but the one in the data directory is the database's. */
   isOwnKnown: boolean;
-  /** null where it was not counted: the secret is known. */
+  /** Null if not counted, because the secret is known. */
   dependents: Dependents | null;
-  /** Devices that would be shut out, as this start ends a change of the secret and they have no new token yet. */
+  /** Devices that this start would lock out: it ends a change of the secret, and they have no new token yet. */
   left: number;
 };
 
-/** Looks at the secret and at the database; makes and changes nothing. Throws a StartError. */
+/** Examines the secret and the database. Creates and changes nothing. Throws a StartError. */
 export async function examineSecret(sql: Sql, config: SecretConfig): Promise<Examined> {
   const secret = config.secret ?? (await findOwnSecret(config.dataDir));
   const current = secret === null ? null : deriveSecretCheck(secret);
@@ -179,7 +179,7 @@ export async function examineSecret(sql: Sql, config: SecretConfig): Promise<Exa
       left,
     };
   }
-  // This counts all devices, which is slow where there are many: not at every start.
+  // Counting all devices is slow if there are many, so it does not happen at every start.
   const dependents = await countDependents(sql);
   const isInUse = dependents.devices + dependents.sessions > 0;
   const allowed = isAllowed(checks, given, isInUse);
@@ -188,23 +188,23 @@ export async function examineSecret(sql: Sql, config: SecretConfig): Promise<Exa
   return { ...found, isKnown: false, isAllowed: allowed, left: 0 };
 }
 
-/** Of a secret that lies there unused; empty where none does, or it cannot be read. */
+/** The check value of an unused secret in the data directory; empty if there is none or it cannot be read. */
 async function findOwnCheck({ secret, dataDir }: SecretConfig): Promise<string> {
   const own = secret === null ? null : await findOwnSecret(dataDir).catch(() => null);
   return own === null ? '' : deriveSecretCheck(own);
 }
 
-/** Check values of what a process was given; null where there is none. */
+/** Check values of the secrets that a process was given; null if there is none. */
 type GivenChecks = { current: string | null; previous: string | null };
 
-/** Whether the database knows one of them: beside a known previous secret, a new one is accepted. */
+/** Whether the database knows one of them. Beside a known previous secret, a new one is accepted. */
 function isKnown(checks: string[], { current, previous }: GivenChecks): boolean {
   return [current, previous].some((check) => check !== null && checks.includes(check));
 }
 
 /**
- * Whether a process may start with them. Where nothing depends on a secret, any will do. A database of
- * a version that stored no check value accepts a given secret, never one that would have to be made.
+ * Whether a process may start with them. If nothing depends on a secret, any will do. A database of a version that
+ * stored no check value accepts a given secret, but never one that would have to be created.
  */
 export function isAllowed(checks: string[], given: GivenChecks, isInUse: boolean): boolean {
   if (!isInUse || isKnown(checks, given)) return true;
@@ -212,8 +212,8 @@ export function isAllowed(checks: string[], given: GivenChecks, isInUse: boolean
 }
 
 /**
- * The check values that a start would end although the database keeps them: those of a change that it finishes, as its
- * secret is the newest and comes without SECRET_PREVIOUS.
+ * The check values of a change that this start would end: its secret is the newest and comes without SECRET_PREVIOUS,
+ * although the database still keeps the previous one.
  */
 function endedChecks(checks: string[], { current, previous }: GivenChecks): string[] {
   if (current === null) return [];
@@ -222,25 +222,25 @@ function endedChecks(checks: string[], { current, previous }: GivenChecks): stri
 }
 
 /**
- * The check values that the database is to keep for a process that was allowed, newest first. The one
- * before the newest stays for as long as some process still starts with SECRET_PREVIOUS; the first
- * that starts with the newest alone ends the change.
+ * The check values that the database keeps for a process that was allowed to start, newest first. The one before the
+ * newest stays while processes still start with SECRET_PREVIOUS. The first process that starts with the newest alone
+ * ends the change.
  */
 export function nextChecks(checks: string[], current: string, previous: string | null): string[] {
   const [newest] = checks;
   if (previous === null || previous === current) {
     if (newest === current || !checks.includes(current)) return [current];
-    // This process still has the older secret: it must not end the newer one.
+    // This process still has the older secret, so it must not end the newer one.
     return checks;
   }
   if (!isKnown(checks, { current, previous })) return [current, previous];
-  // SECRET_PREVIOUS is the newest: the change is being undone. Otherwise a known secret keeps its place,
-  // and an unknown previous one (its change has ended, or has not begun) is not added.
+  // If SECRET_PREVIOUS is the newest, the change is being undone. Otherwise a known secret keeps its place, and an
+  // unknown previous one (its change has ended, or has not begun) is not added.
   if (checks.includes(current) && newest !== previous) return checks;
   return [current, ...checks.filter((check) => check !== current)];
 }
 
-/** Where the secret was looked for, what is wrong, what to restore, and the command to accept another one. */
+/** Where the secret was looked for, what is wrong, what to restore, and the command that accepts another one. */
 export function describeRefusal(
   examined: Pick<Examined, 'secret' | 'previous' | 'checks' | 'isOwnKnown' | 'dependents' | 'left'>,
   config: Pick<SecretConfig, 'secret' | 'secretPlace' | 'dataDir'>,
@@ -271,7 +271,7 @@ function describeLeft(left: number, place: string): string[] {
   ];
 }
 
-/** For people: "12 devices and 1 session". */
+/** In words: "12 devices and 1 session". */
 export function describeDependents(dependents: Dependents | null): string {
   const { devices = 0, sessions = 0 } = dependents ?? {};
   return `${count(devices, 'device')} and ${count(sessions, 'session')}`;
@@ -304,8 +304,8 @@ export function count(number: number, noun: string): string {
 }
 
 /**
- * Ends a change of the secret although devices have no new token: the secret that is found is the only one from now
- * on. Sessions of it go on; those of the one before can be read by nobody any more.
+ * Ends a change of the secret although some devices have no new token: the secret that is found becomes the only one.
+ * Its sessions continue. Nobody can read those of the previous secret any more.
  */
 export async function endChange(db: Database, current: string): Promise<void> {
   await db.transaction(async (tx) => {
@@ -316,8 +316,8 @@ export async function endChange(db: Database, current: string): Promise<void> {
 }
 
 /**
- * Takes the secret that is found, or makes one for the data directory, as the only one, whatever the
- * database knew before; ends the sessions that are in the database. Says whether it was made.
+ * Makes the secret that is found, or a new one for the data directory, the only one, whatever the database knew
+ * before. Ends the sessions in the database. Returns whether it created the secret.
  */
 export async function acceptSecret(db: Database, config: SecretConfig): Promise<{ made: boolean }> {
   return db.transaction(async (tx) => {

@@ -12,14 +12,14 @@ import {
 import type { WallMs } from '../lib/clock-readings.ts';
 
 type DatabaseSessionOptions = {
-  /** How often what ran out is deleted. */
+  /** How often expired sessions are deleted. */
   sweepMs?: number;
-  /** The time by which sessions may be deleted, ms; null: not now, the clock is in doubt. They expire all the same. */
+  /** The time to use for deleting sessions, ms; null if the clock is in doubt. Sessions expire regardless. */
   believedTs: () => WallMs | null;
   onError: (error: unknown) => void;
 };
 
-/** Sessions in a table: for an installation without Redis. */
+/** Sessions in a table, for an installation without Redis. */
 export function startDatabaseSessions(
   db: Database,
   { sweepMs = 3_600_000, believedTs, onError }: DatabaseSessionOptions,
@@ -52,7 +52,7 @@ export function startDatabaseSessions(
     list: (accountId, nowTs) => listSessions(db, accountId, nowTs),
     revoke: (accountId, sessionId) => deleteSession(db, accountId, sessionId),
     revokeAll: (accountId) => deleteSessions(db, accountId),
-    // Whether the database can be written to is asked for all that is in it.
+    // Not needed: whether the database can be written to is checked for the database as a whole.
     checkWrites: async () => undefined,
     async close() {
       clearInterval(sweep);
@@ -71,9 +71,9 @@ type Row = {
 };
 
 /**
- * Ends what is beyond `room` sessions of the account, and gives their identifiers: first those never
- * used since their login, then the least recently used. The lock on the account makes the count exact:
- * another login waits until this transaction has added its session.
+ * Ends sessions of the account until `room` are left, and returns their identifiers: first those never used since their
+ * login, then the least recently used. The lock on the account makes the count exact: another login waits until this
+ * transaction has added its session.
  */
 async function makeRoom(
   tx: Sql,
@@ -99,7 +99,7 @@ async function makeRoom(
   return rows.map(({ id }) => id);
 }
 
-/** Inserts nothing for an account that was deleted meanwhile. */
+/** Inserts nothing if the account was deleted meanwhile. */
 async function insertSession(
   sql: Sql,
   session: Session,
@@ -124,10 +124,10 @@ async function insertSession(
   );
 }
 
-/** Those of the sessions that exist, by identifier; whether they have expired is the caller's to decide. */
+/** The sessions that exist, by identifier; the caller checks whether they have expired. */
 export async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string, Session>> {
   const { rows } = await sql.query<Row>({
-    // Prepared once per connection: every authenticated request runs it.
+    // Prepared once for each connection: every authenticated request runs it.
     name: 'load-sessions',
     text: `
       select session.id, session.account_id, account.uuid as account_uuid, session.kind,
@@ -141,7 +141,7 @@ export async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string,
   return new Map(rows.map((row) => [row.id, toSession(row)]));
 }
 
-/** Never inserts, so that a revoked session stays revoked; nor does it undo a later use. */
+/** Never inserts, so that a revoked session stays revoked; never overwrites a later use. */
 async function slideSession(sql: Sql, session: Session): Promise<void> {
   await sql.query(
     `
@@ -154,7 +154,7 @@ async function slideSession(sql: Sql, session: Session): Promise<void> {
   );
 }
 
-/** False when the old token is not the session's current one. The row lock makes it atomic. */
+/** False if the old token is not the session's current one. The row lock makes this atomic. */
 async function replaceRefreshHash(
   sql: Sql,
   session: Session,
@@ -172,7 +172,7 @@ async function replaceRefreshHash(
   return rowCount === 1;
 }
 
-/** What the token before the current one gives again; null for another, and later than `againMs`. */
+/** What the previous token may still be exchanged for; null for any other token, and after `againMs`. */
 async function findSuccessor(
   sql: Sql,
   { sessionId, lastUsedTs: nowTs }: Session,

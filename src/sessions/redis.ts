@@ -5,10 +5,10 @@ import { againMs, aheadMs, type RefreshOutcome, type Session, type SessionStore 
 
 type RedisSessionOptions = {
   url: string;
-  /** Keys begin with it: one an installation. */
+  /** Prefix of all keys; each installation has its own. */
   prefix?: string;
   onError: (error: Error) => void;
-  /** Redis is there again. */
+  /** Called when Redis is reachable again. */
   onBack?: () => void;
 };
 
@@ -23,8 +23,8 @@ const StoredSession = z.object({
 });
 
 /**
- * Sessions in Redis: `session:{id}`, `refresh:{id}` and `rotated:{id}` run out by themselves,
- * `sessions:{account}` lists them.
+ * Sessions in Redis: `session:{id}`, `refresh:{id}` and `rotated:{id}` expire by themselves; `sessions:{account}` lists
+ * them.
  */
 export async function startRedisSessions(options: RedisSessionOptions): Promise<SessionStore> {
   const { url, prefix = 'sensorium:', onError, onBack } = options;
@@ -103,12 +103,12 @@ export async function startRedisSessions(options: RedisSessionOptions): Promise<
   };
 }
 
-// Redis runs a script as one step: nothing comes between its commands.
+// Redis runs a script atomically.
 
 /**
- * KEYS: session, refresh, list. ARGV: session as JSON, refresh hash or '', expiry in ms, session id,
- * the prefix of all keys, how many sessions there may be. Makes room, and answers which were ended:
- * first those never used since their login, then the least recently used.
+ * KEYS: session, refresh, list. ARGV: session as JSON, refresh hash or '', expiry in ms, session id, the prefix of all
+ * keys, how many sessions there may be. Makes room for the new session and returns the sessions that it ended: first
+ * those never used since their login, then the least recently used.
  */
 const createScript = `
 local latest = cjson.decode(ARGV[1]).createdTs + ${aheadMs}
@@ -147,7 +147,7 @@ redis.call('pexpireat', KEYS[3], ARGV[3], 'GT')
 return ended
 `;
 
-/** KEYS: session, list. ARGV: session as JSON, expiry in ms, last use in ms. Never brings one back. */
+/** KEYS: session, list. ARGV: session as JSON, expiry in ms, last use in ms. Never restores a revoked session. */
 const touchScript = `
 local text = redis.call('get', KEYS[1])
 if not text then
@@ -162,9 +162,9 @@ redis.call('pexpireat', KEYS[2], ARGV[2], 'GT')
 `;
 
 /**
- * KEYS: session, refresh, list, rotated. ARGV: old hash, new hash, session as JSON, expiry in ms,
- * session id, the present in ms, how long the old token gives its successor, the successor.
- * Answers the outcome, and for `again` the successor.
+ * KEYS: session, refresh, list, rotated. ARGV: old hash, new hash, session as JSON, expiry in ms, session id, the
+ * current time in ms, how long the old token may be exchanged again (ms), the successor. Returns the outcome and, for
+ * `again`, the successor.
  */
 const rotateScript = `
 local current = redis.call('get', KEYS[2])
@@ -188,7 +188,7 @@ redis.call('pexpire', KEYS[4], ARGV[7])
 return { 'rotated' }
 `;
 
-/** KEYS: list. ARGV: the prefix of all keys. Revokes whatever the list names, and what joined it meanwhile. */
+/** KEYS: list. ARGV: the prefix of all keys. Revokes all sessions in the list, including any just added. */
 const revokeAllScript = `
 for _, id in ipairs(redis.call('smembers', KEYS[1])) do
   local prefix = ARGV[1]

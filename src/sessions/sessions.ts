@@ -19,13 +19,13 @@ import type { Clock, WallMs } from '../lib/clock-readings.ts';
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 
-/** Specification section 8: 15 minutes. The others are decided by this service. */
+/** Specification section 8: 15 minutes. The specification leaves the others open. */
 const lifetimes = {
   accessMs: 15 * minuteMs,
   refreshMs: 30 * dayMs,
   accountIdleMs: 30 * dayMs,
   accountMs: 365 * dayMs,
-  /** How old "last used" may grow before it is written again. */
+  /** How old a stored last use may be before it is written again. */
   touchMs: 60 * minuteMs,
 };
 
@@ -33,7 +33,7 @@ type Owner = { accountId: number; accountUuid: string };
 type Bearer = Owner & { sessionId: string };
 type TokenPair = { token: string; refreshToken: string };
 
-/** `address`: of who showed the refresh token once more. */
+/** `address`: who used the refresh token again. */
 export type EndedSession = {
   accountId: number;
   sessionId: string;
@@ -45,31 +45,31 @@ type SessionsDeps = {
   store: SessionStore;
   keys: Pick<Keys, 'accountTokens' | 'refreshTokens'>;
   clock: Clock;
-  /** Where the clock should be less where it is, while it is in doubt, ms (src/clock). Absent: 0. */
+  /** How far ahead the right time may be while the clock is in doubt, ms (src/clock). Absent: 0. */
   doubtSpanMs?: () => number;
   /** The quota `sessions`. */
   limitOf: LimitOf;
-  /** Whether the operator has shut the account out: its sessions open nothing, wherever they come from. */
+  /** Whether the operator has disabled the account: its sessions are then not accepted, wherever they come from. */
   isDisabled?: (accountId: number) => boolean;
   /** A rule ended a session; for the audit trail. */
   onEnded?: (ended: EndedSession) => void;
   /**
-   * Deletes what belonged to sessions that have ended (null: all of the account), before whoever ended them is
-   * answered. What it cannot delete goes with `forgetTokensOfEnded`.
+   * Deletes what belonged to ended sessions (null: to all of the account), before the caller who ended them gets an
+   * answer. `forgetTokensOfEnded` deletes later what this cannot.
    */
   release?: (accountId: number, sessionIds: string[] | null) => Promise<void>;
-  /** A session ended before its time, or (without `sessionId`) all of an account's. */
+  /** A session was revoked, or (without `sessionId`) all sessions of an account. */
   onRevoked: (revoked: { accountId: number; sessionId?: string }) => void;
 };
 
 export type Sessions = {
-  /** `/v2`: one token that slides, 30 days from its last use, a year at most. */
+  /** `/v2`: one token that slides: 30 days from its last use, at most a year. */
   startAccountSession: (owner: Owner) => Promise<{ token: string; sessionId: string }>;
   /** `/v1`: an access token for 15 minutes, and a refresh token for 30 days. */
   startPair: (owner: Owner) => Promise<TokenPair & { sessionId: string }>;
   /**
-   * Specification 5.1 step 4. The access token may have expired. For a moment from a rotation the old
-   * refresh token gives the same pair again. Throws `unauthenticated`.
+   * Specification 5.1 step 4. The access token may have expired. For `againMs` after a rotation the old refresh token
+   * returns the same pair again. Throws `unauthenticated`.
    */
   refresh: (
     accessToken: string,
@@ -88,7 +88,9 @@ export type Sessions = {
 export function createSessions(deps: SessionsDeps): Sessions {
   const { store, keys, clock, onRevoked, onEnded, isDisabled, release } = deps;
   const tokens = createTokens(keys.accountTokens);
-  /** A later time was written by a clock that was ahead: what began then would end only once time has come as far. */
+  /**
+   * A later time was written by a clock that ran ahead: such a session would otherwise last until time had caught up.
+   */
   const latestTs = () => clock() + Math.max(0, deps.doubtSpanMs?.() ?? 0) + aheadMs;
 
   const begin = (owner: Owner, kind: SessionKind, livesMs: number): Session => {
@@ -119,7 +121,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
     }
     if (ended.length > 0) await release?.(accountId, ended);
   };
-  /** The session a token was signed for, while it lives. */
+  /** The session of a token, as long as it lasts. */
   const find = async (token: string, { evenExpired = false } = {}): Promise<Session> => {
     const claims = await tokens.verify(token);
     if (!claims) throw noSession();
@@ -207,13 +209,13 @@ export function createSessions(deps: SessionsDeps): Sessions {
 }
 
 /**
- * A session as it is to be written because of a use now; null where that can wait. The first use is
- * written at once: a session without one is the first to go when there are too many.
+ * The session to write because of a use now; null if that can wait. The first use is written at once, because a session
+ * without one is the first to be ended when there are too many.
  */
 function touch(session: Session, nowTs: WallMs): Session | null {
   const { kind, createdTs, lastUsedTs } = session;
   const isFirstUse = lastUsedTs <= createdTs;
-  // A pair's life is prolonged by its refresh token alone.
+  // Only its refresh token prolongs a pair.
   const isAhead = lastUsedTs > nowTs + aheadMs;
   const slides = kind === 'account' && (isAhead || nowTs - lastUsedTs >= lifetimes.touchMs);
   if (!isFirstUse && !slides) return null;
@@ -228,7 +230,7 @@ function noSession(): DomainError {
 
 const algorithm = 'HS256';
 const issuer = 'sensorium';
-// A device's token is no JWT, and nothing else is signed for this audience.
+// A device's token is not a JWT, and nothing else is signed for this audience.
 const audience = 'sensorium account';
 
 const Claims = z.object({ sub: z.string(), sid: z.string(), iat: z.int(), exp: z.int() });
@@ -238,13 +240,13 @@ type Claims = z.infer<typeof Claims>;
 type Tokens = {
   /** `issuedTs` and `expiresTs` in ms. */
   sign(claims: { sub: string; sid: string; issuedTs: number; expiresTs: number }): Promise<string>;
-  /** Null unless this installation signed it. Whether it has expired is the caller's to judge. */
+  /** Null unless this installation signed it. The caller checks whether it has expired. */
   verify(token: string): Promise<Claims | null>;
 };
 
 /**
- * JSON Web Tokens with a pinned algorithm, issuer and audience (RFC 8725). That a signature is right
- * does not change, so verified tokens are remembered, `remembered` at most; their expiry is not.
+ * JSON Web Tokens with a pinned algorithm, issuer and audience (RFC 8725). A valid signature stays valid, so up to
+ * `remembered` verified tokens are cached; their expiry is checked each time.
  */
 function createTokens(keys: UseKeys, remembered = 10_000): Tokens {
   const newest = newestKey(keys);
@@ -258,7 +260,7 @@ function createTokens(keys: UseKeys, remembered = 10_000): Tokens {
         .setSubject(sub)
         .setIssuer(issuer)
         .setAudience(audience)
-        // Two of one second are two tokens, too.
+        // Makes two tokens of the same second differ.
         .setJti(randomUUID())
         .setIssuedAt(Math.floor(issuedTs / 1_000))
         .setExpirationTime(Math.floor(expiresTs / 1_000))
@@ -284,7 +286,7 @@ async function verifySignature(token: string, keysById: Map<string, Buffer>) {
         if (!key) throw new errors.JWSSignatureVerificationFailed();
         return key;
       },
-      // The epoch as the current date: the caller checks expiry, each time it is used.
+      // Verified as of the epoch, so that no token counts as expired: the caller checks expiry at each use.
       // oxlint-disable-next-line no-restricted-globals -- a given time
       { algorithms: [algorithm], issuer, audience, currentDate: new Date(0) },
     );
@@ -295,7 +297,7 @@ async function verifySignature(token: string, keysById: Map<string, Buffer>) {
   }
 }
 
-/** The key that signs. Throws when there is none. */
+/** The key that signs. Throws if there is none. */
 function newestKey(keys: UseKeys): Buffer {
   const key = keys[0];
   if (!key) throw new Error('There is no key to sign with.');
@@ -307,8 +309,8 @@ function keyId(key: Buffer): string {
 }
 
 /**
- * Refresh tokens: `session.random.signature`. The signature tells a token that was handed out once
- * (using it again is theft) from one made up (which must not end anybody's session).
+ * Refresh tokens: `session.random.signature`. The signature distinguishes a token that was issued once (using it again
+ * means theft) from an invented one (which must not end anybody's session).
  */
 function makeRefreshToken(keys: UseKeys, sessionId: string): string {
   const text = `${sessionId}.${randomBytes(32).toString('base64url')}`;
@@ -327,7 +329,7 @@ function isRefreshToken(keys: UseKeys, sessionId: string, token: string): boolea
   });
 }
 
-/** What is stored of a token. It has 256 random bits, so a plain hash does. */
+/** What is stored of a token. It has 256 random bits, so a plain hash suffices. */
 function hashRefreshToken(token: string): string {
   return createHash('sha256').update(token).digest('base64url');
 }
@@ -337,12 +339,12 @@ function signature(key: Buffer, text: string): string {
 }
 
 /**
- * Encrypts text with a key derived from a token, which is not stored beside it. A token has 256 random
- * bits, so the key needs no stretching.
+ * Encrypts text with a key derived from a token, which is not stored beside it. A token has 256 random bits, so the key
+ * needs no stretching.
  */
 const seal = (text: string, token: string): string => sealText(text, keyOf(token));
 
-/** Decrypts what `seal` gave. Throws for another token, and for text that was changed. */
+/** Decrypts the result of `seal`. Throws if the token is another one, or the text was changed. */
 const unseal = (sealed: string, token: string): string => unsealText(sealed, keyOf(token));
 
 function keyOf(token: string): Buffer {

@@ -3,7 +3,7 @@ import type { WallMs } from '../lib/clock-readings.ts';
 /** `pair`: access and refresh token (`/v1`); `account`: one sliding token (`/v2`). */
 export type SessionKind = 'pair' | 'account';
 
-/** What a bearer token stands for. All times in ms since the epoch. */
+/** What a bearer token refers to. All times in ms since the epoch. */
 export type Session = {
   sessionId: string;
   accountId: number;
@@ -11,60 +11,63 @@ export type Session = {
   kind: SessionKind;
   createdTs: number;
   lastUsedTs: number;
-  /** From then on the session is unknown. */
+  /** From this time on the session is unknown. */
   expiresTs: number;
 };
 
 /**
- * `again`: the token was the current one until a moment ago, and gives the successor that was kept.
- * `reused`: it was good once; whoever holds it now, the session has been revoked.
+ * `again`: the token was the current one until a moment ago, and returns its stored successor. `reused`: the token was
+ * valid once; since somebody else may have it, the session has been revoked.
  */
 export type RefreshOutcome =
   { outcome: 'rotated' | 'reused' | 'unknown' } | { outcome: 'again'; successor: string };
 
-/** `successor`: what the old token gives again for `againMs`, sealed. */
+/** `successor`: what the old token returns again for `againMs`, encrypted. */
 export type RotateTo = { oldHash: string; newHash: string; successor: string };
 
-/** How long from a rotation the old token gives its successor again; using it so prolongs nothing. */
+/** How long after a rotation the old token returns its successor again; such a use prolongs nothing. */
 export const againMs = 10_000;
 
-/** Clocks of processes differ by less: a time so much later was written by a clock that was ahead. */
+/** The clocks of processes differ by less: a time this far ahead was written by a clock that ran ahead. */
 export const aheadMs = 60_000;
 
 type CreateOptions = {
-  /** Of a pair's refresh token. */
+  /** The hash of a pair's refresh token. */
   refreshHash?: string;
-  /** How many sessions the account may have, this one among them. */
+  /** How many sessions the account may have, including this one. */
   limit: number;
 };
 
 /**
- * Where sessions live: Redis, or the database where there is none. Nothing is remembered outside of
- * it, so a revocation holds on every process at once, and after a loss of the store all log in again.
- * Every operation rejects with `unavailable` while the store is away.
+ * Where sessions are stored: in Redis, or in the database without Redis. Nothing is cached outside it, so a revocation
+ * takes effect on every process at once, and if the store is lost everybody has to log in again. Every operation
+ * rejects with `unavailable` while the store is unreachable.
  */
 export type SessionStore = {
   /**
-   * Creates a session. Returns the identifiers of the sessions that were ended to keep the limit: first
-   * sessions never used since their login, or begun by a clock that was ahead, then the least recently used.
+   * Creates a session. Returns the identifiers of the sessions that were ended to keep the limit: first sessions never
+   * used since their login, or begun by a clock that ran ahead, then the least recently used.
    */
   create(session: Session, options: CreateOptions): Promise<string[]>;
-  /** Null when it never existed, ran out or was revoked. As fresh as a query made for it alone. */
+  /** Null if it never existed, expired or was revoked. As fresh as a query made for it alone. */
   find(sessionId: string, nowTs: WallMs): Promise<Session | null>;
-  /** Slides an existing session, back only from a time that is ahead; nor does it bring back a revoked one. */
+  /**
+   * Slides an existing session. It goes back in time only from a time that is ahead, and never restores a revoked
+   * session.
+   */
   touch(session: Session): Promise<void>;
   /**
-   * Replaces the refresh token by its successor and slides the session, atomically: one of any number
-   * of parallel calls with the same token gets `rotated`, the others what that one left as successor.
-   * Later than `againMs` the first of them revokes the session. `lastUsedTs` is the present.
+   * Replaces the refresh token by its successor and slides the session, atomically: of any number of parallel calls
+   * with the same token one gets `rotated`, the others the successor that it stored. After `againMs` the first of them
+   * revokes the session. `lastUsedTs` is the current time.
    */
   rotate(session: Session, to: RotateTo): Promise<RefreshOutcome>;
   /** Newest first. */
   list(accountId: number, nowTs: WallMs): Promise<Session[]>;
-  /** False when the account has no such session. */
+  /** False if the account has no such session. */
   revoke(accountId: number, sessionId: string): Promise<boolean>;
   revokeAll(accountId: number): Promise<void>;
-  /** Rejects where nothing can be written. */
+  /** Rejects if nothing can be written. */
   checkWrites(): Promise<void>;
   close(): Promise<void>;
 };

@@ -49,7 +49,7 @@ export function writeIds(positions: ReadonlyMap<SourceName, string>): string {
   return parts.join(';');
 }
 
-/** Parses where a reader was. Parts that its stream did not have are missing. Throws `invalid-input`. */
+/** Parses the positions in an id. Parts that the reader's stream did not have are missing. Throws `invalid-input`. */
 export function parseIds(lastEventId: string): Map<SourceName, string> {
   const positions = readIds(lastEventId);
   if (!positions) throw invalidLastEventId();

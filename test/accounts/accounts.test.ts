@@ -28,13 +28,13 @@ describe('4.2 Register New Account', () => {
     expect(account).toMatchObject({ status: 200, body: { email: 'Ada@Example.com', name: null } });
   });
 
-  test('answers 409 for an address that is taken, in whatever case', async () => {
+  test('answers 409 for an address that is taken; case does not matter', async () => {
     await app.register('taken@example.com');
     const body = { email: 'TAKEN@example.COM', password };
     expect((await app.call('POST', '/v2/accounts', { body })).status).toBe(409);
   });
 
-  test('takes every address that RFC 5321 and 5322 have, unquoted', async () => {
+  test('accepts every address that RFC 5321 and 5322 allow, unquoted', async () => {
     const addresses = [
       "o'hara+x@example.org",
       'a&b@example.org',
@@ -65,7 +65,7 @@ describe('4.2 Register New Account', () => {
     'a@example.org\r\nBcc: b@example.org',
     `${'l'.repeat(65)}@example.org`,
     `a@${'l'.repeat(64)}.org`,
-  ])('takes no %s', async (email) => {
+  ])('does not accept %s', async (email) => {
     const answer = await app.call('POST', '/v2/accounts', { body: { email, password } });
     expect([answer.status, paths(answer.body)]).toEqual([400, ['/email']]);
   });
@@ -92,7 +92,7 @@ describe('4.2 Register New Account', () => {
     expect(paths(answer.body)).toEqual(expected);
   });
 
-  test('takes passwords of 8 and of 128 characters', async () => {
+  test('accepts passwords of 8 and of 128 characters', async () => {
     for (const [name, secret] of Object.entries({ short: '😀'.repeat(8), long: 'x'.repeat(128) })) {
       const body = { email: `${name}@example.com`, password: secret };
       expect((await app.call('POST', '/v2/accounts', { body })).status).toBe(200);
@@ -100,7 +100,7 @@ describe('4.2 Register New Account', () => {
     }
   });
 
-  test('of parallel registrations of one address exactly one succeeds', async () => {
+  test('of parallel registrations with one address exactly one succeeds', async () => {
     const body = { email: 'race@example.com', password };
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => app.call('POST', '/v2/accounts', { body })),
@@ -110,7 +110,7 @@ describe('4.2 Register New Account', () => {
 });
 
 describe('4.2 Update Account and Get Account', () => {
-  test('stores name and apn, and leaves alone what is absent', async () => {
+  test('stores name and apn, and leaves absent members unchanged', async () => {
     const { token } = await app.register('update@example.com');
     const put = (body: unknown) => app.call('PUT', '/v2/accounts', { token, body });
     const stored = async () =>
@@ -135,7 +135,7 @@ describe('4.2 Update Account and Get Account', () => {
     });
   });
 
-  test('stores time zone and language, and leaves alone what is absent', async () => {
+  test('stores time zone and language, and leaves absent members unchanged', async () => {
     const { token } = await app.register('words@example.com');
     const put = (body: unknown) => app.call('PUT', '/v2/accounts', { token, body });
     await put({ timeZone: 'Europe/Berlin', language: 'de' });
@@ -163,7 +163,7 @@ describe('4.2 Update Account and Get Account', () => {
 });
 
 describe('4.2 Delete Account', () => {
-  test('removes everything bound to it and ends its sessions', async () => {
+  test('removes everything that belongs to it, and ends its sessions', async () => {
     const { token, uuid: accountUuid } = await app.register('gone@example.com');
     const { rows } = await app.db.query<{ id: number }>('select id from account where uuid = $1', [
       accountUuid,
@@ -216,7 +216,7 @@ describe('4.2 Get account events, section 6', () => {
   const timestamps = (body: Record<string, unknown>) =>
     (body['events'] as { timestamp: number }[]).map(({ timestamp }) => timestamp);
 
-  test('limit is 10 by default and at most, start and end are inclusive', async () => {
+  test('limit is 10 by default and at most; start and end are inclusive', async () => {
     const tss = Array.from({ length: 15 }, (_, i) => 1_000 + i);
     const token = await accountWithEvents('ranges@example.com', tss);
     expect(timestamps((await get(token)).body)).toEqual(tss.toReversed().slice(0, 10));
@@ -228,7 +228,7 @@ describe('4.2 Get account events, section 6', () => {
     expect((await get(token, '?start=1010')).headers.get('link')).toBeNull();
   });
 
-  test('pages by Link miss nothing and repeat nothing, also within one millisecond', async () => {
+  test('pages by Link miss nothing and repeat nothing, even within one millisecond', async () => {
     const tss = [...Array<number>(13).fill(2_000), ...Array<number>(9).fill(1_999), 1, 0];
     const token = await accountWithEvents('pages@example.com', tss);
     const seen: number[] = [];
@@ -271,7 +271,7 @@ describe('4.2 Get account events, section 6', () => {
   });
 });
 
-/** A cursor of the right form that no answer ever had. */
+/** A well-formed cursor that no answer ever contained. */
 function tampered(cursor: unknown): string {
   return `cursor=${Buffer.from(JSON.stringify(cursor)).toString('base64url')}`;
 }

@@ -28,7 +28,7 @@ import { testDatabase, type TestDatabase } from '../support/database.ts';
 
 export type AppOptions = {
   redisUrl?: string;
-  /** Another process of the same installation: the same database. */
+  /** Another process of the same installation, with the same database. */
   database?: TestDatabase;
   openRegistration?: boolean;
   maxWaiting?: number;
@@ -57,7 +57,7 @@ export type App = Awaited<ReturnType<typeof startApp>>;
 
 const keys = deriveKeys('a secret of the tests, long enough to be one');
 
-/** The accounts' part of the service on a port of its own, with a clock that tests can turn. */
+/** The accounts' part of the service on a port of its own, with a clock that tests can set. */
 export async function startApp(options: AppOptions = {}) {
   const database = options.database ?? (await testDatabase());
   const { db } = database;

@@ -32,7 +32,7 @@ describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
   const list = async (accountId: number) =>
     (await listEntries(database.db, accountId, { start: 0, limit: 100_000 })).entries;
 
-  test('of refused logins are a hundred an hour and one for all other addresses', async () => {
+  test('of refused logins: a hundred an hour, and one for all other addresses', async () => {
     const accountId = await newAccount();
     const many = Array.from({ length: 150 }, (_, n) => refusal(accountId, `2001:db8::${n}`));
     await addRefusals(database.db, many.slice(0, 60));
@@ -47,7 +47,7 @@ describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
     expect(await list(accountId)).toHaveLength(102);
   });
 
-  test('of refused logins are counted right by several processes at once', async () => {
+  test('of refused logins are counted correctly by several processes at once', async () => {
     const [one, other] = [await newAccount(), await newAccount()];
     const pools = [openTestDatabase(database.url), openTestDatabase(database.url)];
     const addresses = ['192.0.2.1', '192.0.2.2', '192.0.2.3'];
@@ -60,7 +60,7 @@ describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
     for (const pool of pools) await pool.close();
   });
 
-  test('of an account that is gone are left out, and hold up no other’s', async () => {
+  test('of an account that is gone are left out, and do not block those of others', async () => {
     const accountId = await newAccount();
     await addRefusals(database.db, [refusal(0, '192.0.2.1'), refusal(accountId, '192.0.2.1')]);
     expect(await list(accountId)).toHaveLength(1);
@@ -68,7 +68,7 @@ describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
     expect(await list(0)).toEqual([]);
   });
 
-  test('are the newest 2,000 of a kind: a flood of one pushes out nothing else', async () => {
+  test('are kept up to the newest 2,000 of a kind: a flood of one kind displaces no other', async () => {
     const accountId = await newAccount();
     await insertEntry(database.db, accountId, { kind: 'disabled', actor: operator, ts: t0 });
     await database.db.query(
@@ -92,7 +92,7 @@ describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
     expect(entries.at(-1)).toMatchObject({ kind: 'disabled', by: 'operator' });
   });
 
-  test('are forgotten when they are old', async () => {
+  test('are deleted when they are old', async () => {
     const accountId = await newAccount();
     const { db } = database;
     for (const days of [0, 1, 2])
@@ -109,14 +109,14 @@ describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
   });
 });
 
-describe('refused logins on their way to the database', () => {
+describe('refused logins that wait for the database', () => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await testDatabase();
   });
   afterAll(() => database.drop());
 
-  test('wait while it is away, are written once, and at the end', async () => {
+  test('wait while it is unreachable, and are written once, at the end too', async () => {
     const { rows } = await database.db.query<{ id: number }>(
       `insert into account (email, password_hash) values ('a@example.org', '') returning id`,
     );
@@ -137,7 +137,7 @@ describe('refused logins on their way to the database', () => {
     expect(failures).toHaveLength(1);
     log.note(accountId, 'login-refused', actor);
     log.note(accountId, 'password-change-refused', actor);
-    // Beyond what may wait.
+    // More than may wait.
     log.note(accountId, 'login-while-disabled', actor);
     state.away = false;
     await log.close();

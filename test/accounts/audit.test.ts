@@ -23,7 +23,7 @@ describe.each(sessionStores)('the audit trail, with sessions in the %s', (kind) 
   const newest = async (token: string, kinds: string) =>
     (await entriesOf(token, `?kinds=${kinds}`))[0];
 
-  test('says who registered, logged in and changed something, newest first', async () => {
+  test('records who registered, logged in and changed something, newest first', async () => {
     const { email, token } = await app.newAccount();
     const { token: second } = await app.logInV1(email);
     const settings = { name: 'Ada', apn: [{ token: 'a secret of the phone' }] };
@@ -61,7 +61,7 @@ describe.each(sessionStores)('the audit trail, with sessions in the %s', (kind) 
     expect(last?.lastTs).toBe(last?.timestamp);
   });
 
-  test('knows a client by the address that a trusted proxy names, all of it', async () => {
+  test('records the client address that a trusted proxy names, complete', async () => {
     const proxied = await startApp({
       redisUrl: app.redisUrl,
       database: app.database,
@@ -77,7 +77,7 @@ describe.each(sessionStores)('the audit trail, with sessions in the %s', (kind) 
     }
   });
 
-  test('has the end of a session, whoever ended it', async () => {
+  test('records the end of a session, whoever ended it', async () => {
     const { email, token } = await app.newAccount();
     const { token: second } = await app.logInV1(email);
     const id = sidOf(second);
@@ -100,7 +100,7 @@ describe.each(sessionStores)('the audit trail, with sessions in the %s', (kind) 
       });
   });
 
-  test('has the session that one login too many ended', async () => {
+  test('records the session that one login too many ended', async () => {
     const small = await startApp({ redisUrl: app.redisUrl, database: app.database, sessions: 1 });
     try {
       const { token: first } = await small.register(`one-${kind}@example.com`);
@@ -118,7 +118,7 @@ describe.each(sessionStores)('the audit trail, with sessions in the %s', (kind) 
     }
   });
 
-  test('has a changed password, and one that somebody tried to change', async () => {
+  test('records a changed password, and a failed attempt to change it', async () => {
     const { email, token } = await app.newAccount();
     const change = (oldPassword: string) =>
       app.call('PUT', '/v2/accounts/password', {
@@ -139,7 +139,7 @@ describe.each(sessionStores)('the audit trail, with sessions in the %s', (kind) 
     expect(entries).toMatchObject([by, by]);
   });
 
-  test('is read page by page, of a range and of kinds', async () => {
+  test('is read page by page, by range and by kind', async () => {
     const { token } = await app.newAccount();
     for (let n = 0; n < 5; n += 1)
       await app.call('PUT', '/v2/accounts', { token, body: { name: `name ${n}` } });
@@ -163,7 +163,7 @@ describe.each(sessionStores)('the audit trail, with sessions in the %s', (kind) 
     }
   });
 
-  test('is its account’s alone, and goes with it', async () => {
+  test('belongs to its account alone, and is deleted with it', async () => {
     const [mine, theirs] = [await app.newAccount(), await app.newAccount()];
     expect(await entriesOf(mine.token)).toHaveLength(1);
     const count = async () => {

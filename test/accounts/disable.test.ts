@@ -28,7 +28,7 @@ describe.each(sessionStores)('a disabled account, with sessions in the %s', (kin
   const logIn = (email: string, secret = password, version = 'v2/accounts') =>
     app.call('POST', `/${version}/login`, { body: { email, password: secret } });
 
-  test('has no session left, and gets none: who has the password is told why', async () => {
+  test('has no session left, and gets none; a login with the right password hears why', async () => {
     const { email, token } = await app.newAccount();
     const pair = await app.logInV1(email);
     expect([await disable(email), await disable(email)]).toEqual([true, false]);
@@ -51,7 +51,7 @@ describe.each(sessionStores)('a disabled account, with sessions in the %s', (kin
     );
   });
 
-  test('logs in again once it is enabled, and reads what happened', async () => {
+  test('logs in again once it is enabled, and can read what happened', async () => {
     const { email, token } = await app.newAccount();
     await disable(email);
     await logIn(email);
@@ -73,7 +73,7 @@ describe.each(sessionStores)('a disabled account, with sessions in the %s', (kin
     ]);
   });
 
-  test('gets no session by a login that was under way', async () => {
+  test('gets no session from a login that was under way', async () => {
     const { email } = await app.newAccount();
     const logins = Array.from({ length: 10 }, () => logIn(email));
     await disable(email);
@@ -84,7 +84,7 @@ describe.each(sessionStores)('a disabled account, with sessions in the %s', (kin
     expect(await app.sessions.list(await idOf(email))).toEqual([]);
   });
 
-  test('is let in by no session that the store brings back', async () => {
+  test('is not let in by a session that the store restores', async () => {
     const { email, uuid } = await app.newAccount();
     await disable(email);
     const accountId = await idOf(email);
@@ -95,7 +95,7 @@ describe.each(sessionStores)('a disabled account, with sessions in the %s', (kin
     await expect.poll(() => app.opens(restored.token)).toBe(200);
   });
 
-  test('stays as it is where its sessions cannot be ended', async () => {
+  test('stays enabled if its sessions cannot be ended', async () => {
     const { email, token } = await app.newAccount();
     const accountId = await idOf(email);
     const revokeSessions = () => Promise.reject(new Error('the store is away'));
@@ -107,7 +107,7 @@ describe.each(sessionStores)('a disabled account, with sessions in the %s', (kin
 });
 
 describe('what a process knows of disabled accounts', () => {
-  test('is told once for each, and stays while the database is away', async () => {
+  test('announces each once, and keeps them while the database is unreachable', async () => {
     const app = await startLogins('database');
     const away = openTestDatabase('postgres://nobody@127.0.0.1:1/nothing');
     const state = { away: false };

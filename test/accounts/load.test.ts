@@ -11,7 +11,7 @@ describe('200 parallel logins', () => {
   });
   afterAll(() => app.close());
 
-  test('leave GET /v2/status under 500 ms at p99, and what is too much is 503 with Retry-After', async () => {
+  test('leave GET /v2/status under 500 ms at p99; those that are too many get 503 with Retry-After', async () => {
     const body = { email: 'ada@example.com', password };
     const logins = Array.from({ length: 200 }, () =>
       app.call('POST', '/v2/accounts/login', { body }),
@@ -26,7 +26,7 @@ describe('200 parallel logins', () => {
     }
     const answers = await finished;
     const p99 = times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)];
-    // The one promise about time there is: no other processor's work is waited for.
+    // The service promises this time: the event loop waits for no hash.
     expect(p99).toBeLessThan(500);
     const counted = Object.groupBy(answers, ({ status }) => status);
     expect(Object.keys(counted)).toEqual(['200', '503']);
@@ -41,14 +41,14 @@ describe('300 connections that log in with one right password', () => {
   let app: App;
   beforeAll(async () => {
     const http = { trustedProxies: ['127.0.0.1'] };
-    // No rate holds them back here: that the others get their turn is what is shown.
+    // No rate limit applies here: the test shows that the others get their share.
     const logins = { loginsPerAccount: 1e6, loginsPerAddress: 1e6 };
     app = await startApp({ logins, http, maxWaiting: 400 });
     for (const name of ['ada', 'bob']) await app.register(`${name}@example.com`);
   });
   afterAll(() => app.close());
 
-  test("leave others' logins under 2 s, from elsewhere and from the same address", async () => {
+  test('leave the logins of others under 2 s, from elsewhere and from the same address', async () => {
     const over = new AbortController();
     const logIn = async (name: string, address: string) => {
       const answer = await fetch(`${app.url}/v2/accounts/login`, {
@@ -72,12 +72,12 @@ describe('300 connections that log in with one right password', () => {
       expect(await logIn('bob', i % 2 ? '10.0.0.1' : '10.0.0.2')).toBe(200);
       waits.push({ ms: performance.now() - startedMs, behind: through - before });
     }
-    // Who has left is passed over: the service has not to hash for 300 before it can end.
+    // The service skips clients that have left: it need not hash for 300 before it can stop.
     over.abort();
     await ended;
     const medianOf = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[5] ?? Infinity;
     expect(medianOf(waits.map(({ ms }) => ms))).toBeLessThan(2_000);
-    // Behind all that wait it would be 300: one each is its turn, the others were on their way out.
+    // Behind everybody in the queue it would be 300. Only one of each runs in between; the others were just ending.
     expect(medianOf(waits.map(({ behind }) => behind))).toBeLessThan(15);
   });
 });

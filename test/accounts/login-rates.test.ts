@@ -33,7 +33,7 @@ describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
       });
     const statusOf = async (...args: Parameters<typeof logIn>) => (await logIn(...args)).status;
 
-    test('right ones count too, to the letter however many come at once', async () => {
+    test('successful ones count too, exactly, however many come at once', async () => {
       const app = await start();
       const statuses = await Promise.all(
         Array.from({ length: 12 }, () => statusOf(app, '10.0.0.1', 'ada')),
@@ -46,11 +46,11 @@ describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
       expect(seconds).toBeLessThanOrEqual(60);
       expect(headers.get('ratelimit-policy')).toBe('"loginsPerAccount";q=3;w=60');
       expect(headers.get('ratelimit')).toBe(`"loginsPerAccount";r=0;t=${seconds}`);
-      // Nobody is locked out from elsewhere.
+      // Logins from another address still work.
       expect(await statusOf(app, '10.0.0.2', 'ada')).toBe(200);
     });
 
-    test('an account may have a limit of its own, which others do not notice', async () => {
+    test('an account may have a limit of its own, which does not affect others', async () => {
       const app = await start(undefined, (email) => (email === 'ada@example.com' ? 4 : 3));
       const count = async (name: string) => {
         const tries = Array.from({ length: 8 }, () => statusOf(app, '10.0.0.1', name));
@@ -61,7 +61,7 @@ describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
       expect(headers.get('ratelimit-policy')).toBe('"loginsPerAccount";q=4;w=60');
     });
 
-    test('what is refused for its account does not count for its address, nor the other way', async () => {
+    test('a login refused for its account does not count for its address, nor the other way round', async () => {
       const app = await start();
       for (let i = 0; i < 3; i += 1) expect(await statusOf(app, '10.0.0.1', 'ada')).toBe(200);
       for (let i = 0; i < 20; i += 1) expect(await statusOf(app, '10.0.0.1', 'ada')).toBe(429);
@@ -88,7 +88,7 @@ describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
   },
 );
 
-test('what is longer than any address or password is wrong', async () => {
+test('what is longer than any address or password is refused as wrong', async () => {
   const app = await startApp();
   try {
     await app.register('ada@example.com');

@@ -7,7 +7,7 @@ import { type Logins, pairOf, password, sessionStores, startLogins } from './log
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 
-describe('a password that is typed on different machines', () => {
+describe('a password typed on different machines', () => {
   let app: Logins;
   beforeAll(async () => {
     app = await startLogins('database');
@@ -30,7 +30,7 @@ describe('a password that is typed on different machines', () => {
   test.each([
     ['composed', composed],
     ['decomposed', decomposed],
-  ])('is one however its letters are put together: registered %s', async (form, registered) => {
+  ])('is the same however its letters are composed: registered %s', async (form, registered) => {
     const email = `${form}@example.org`;
     const body = { email, password: registered };
     expect((await app.call('POST', '/v2/accounts', { body })).status).toBe(200);
@@ -39,7 +39,7 @@ describe('a password that is typed on different machines', () => {
     expect(await logIn(email, other)).toBe(401);
   });
 
-  test('of an earlier version opens as it was typed, and from then on in both forms', async () => {
+  test('from an earlier version is accepted as it was typed, and after that in both forms', async () => {
     const { email } = await app.newAccount();
     const old = await hash(decomposed);
     await app.db.query('update account set password_hash = $2 where email = $1', [email, old]);
@@ -83,7 +83,7 @@ describe.each(sessionStores)('sessions in the %s', (kind) => {
   });
 
   describe('4.1 POST /v1/auth/refresh', () => {
-    test('5.1 step 4 gives a new pair, also for an expired access token', async () => {
+    test('5.1 step 4 gives a new pair, even for an expired access token', async () => {
       const { email } = await app.newAccount();
       const first = await app.logInV1(email);
       app.time.offsetMs += 20 * minuteMs;
@@ -95,7 +95,7 @@ describe.each(sessionStores)('sessions in the %s', (kind) => {
       expect((await app.refresh(second.token, second.refreshToken)).status).toBe(200);
     });
 
-    test('a refresh token used twice gives the same pair for 10 s, and then ends its family', async () => {
+    test('a refresh token used twice returns the same pair for 10 s, and after that ends its session', async () => {
       const { email } = await app.newAccount();
       const other = await app.logInV1(email);
       const first = await app.logInV1(email);
@@ -112,7 +112,7 @@ describe.each(sessionStores)('sessions in the %s', (kind) => {
       app.time.offsetMs = 0;
     });
 
-    test('of 50 parallel uses all get one pair, which opens and can be refreshed', async () => {
+    test('of 50 parallel uses all get one pair, which is accepted and can be refreshed', async () => {
       const { email } = await app.newAccount();
       const { token, refreshToken } = await app.logInV1(email);
       const answers = await Promise.all(
@@ -126,7 +126,7 @@ describe.each(sessionStores)('sessions in the %s', (kind) => {
       expect((await app.refresh(pair.token, pair.refreshToken)).status).toBe(200);
     });
 
-    test('what is kept for a second use opens nothing by itself', async () => {
+    test('what is stored for a second use is useless by itself', async () => {
       const { email } = await app.newAccount();
       const first = await app.logInV1(email);
       const second = pairOf(await app.refresh(first.token, first.refreshToken));
@@ -138,7 +138,7 @@ describe.each(sessionStores)('sessions in the %s', (kind) => {
       }
     });
 
-    test('each access token differs from the one before, within one second too', async () => {
+    test('each access token differs from the previous one, even within one second', async () => {
       const { email } = await app.newAccount();
       const first = await app.logInV1(email);
       const second = pairOf(await app.refresh(first.token, first.refreshToken));
@@ -146,7 +146,7 @@ describe.each(sessionStores)('sessions in the %s', (kind) => {
       expect(decodeJwt(second.token).jti).not.toBe(decodeJwt(first.token).jti);
     });
 
-    test('5.1 wants both: no bearer, a made-up token or that of another session is 401', async () => {
+    test('5.1 requires both: without a bearer, with an invented token or with that of another session it is 401', async () => {
       const { email } = await app.newAccount();
       const { token, refreshToken } = await app.logInV1(email);
       const other = await app.logInV1(email);
@@ -155,11 +155,11 @@ describe.each(sessionStores)('sessions in the %s', (kind) => {
       expect((await app.refresh(token, `${refreshToken}x`)).status).toBe(401);
       expect((await app.refresh(token, other.refreshToken)).status).toBe(401);
       expect((await app.refresh(token, 5)).status).toBe(400);
-      // None of this was a second use: the session lives.
+      // None of this was a second use: the session still exists.
       expect((await app.refresh(token, refreshToken)).status).toBe(200);
     });
 
-    test('the refresh token runs out after 30 days', async () => {
+    test('the refresh token expires after 30 days', async () => {
       const { email } = await app.newAccount();
       const { token, refreshToken } = await app.logInV1(email);
       app.time.offsetMs += 30 * dayMs + minuteMs;
@@ -180,7 +180,7 @@ describe.each(sessionStores)('sessions in the %s', (kind) => {
       expect(await app.opens(String(answer.body['accountAuthToken']))).toBe(200);
     });
 
-    test('the token slides: 30 days from its last use, a year at most', async () => {
+    test('the token slides: 30 days from its last use, at most a year', async () => {
       const { token: idle } = await app.newAccount();
       const { token } = await app.newAccount();
       for (let day = 0; day < 360; day += 20) {

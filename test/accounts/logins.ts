@@ -4,12 +4,12 @@ import { type Answer, startApp } from './app.ts';
 
 export const password = 'correct horse';
 
-/** Where sessions can be kept on this machine: `describe.each(sessionStores)`. */
+/** The session stores available on this machine, for `describe.each(sessionStores)`. */
 export const sessionStores = canOpenRedis ? ['database', 'redis'] : ['database'];
 
 export type Logins = Awaited<ReturnType<typeof startLogins>>;
 
-/** The accounts' part of the service with its sessions in that store. */
+/** The accounts' part of the service, with its sessions in that store. */
 export async function startLogins(store: string) {
   const redis = store === 'redis' ? await openRedis() : undefined;
   const app = await startApp({ redisUrl: redis?.url });
@@ -25,7 +25,7 @@ export async function startLogins(store: string) {
       pairOf(await app.call('POST', '/v1/auth/login', { body: { email, password } })),
     refresh: (token: string | undefined, refreshToken: unknown) =>
       app.call('POST', '/v1/auth/refresh', { token, body: { refreshToken } }),
-    /** What the store keeps of rotated refresh tokens. */
+    /** What the store contains of rotated refresh tokens. */
     async keptSuccessors(): Promise<string[]> {
       if (redis) return readSuccessors(redis.url);
       const { rows } = await app.db.query<{ successor: string }>(
@@ -33,7 +33,7 @@ export async function startLogins(store: string) {
       );
       return rows.map(({ successor }) => successor);
     },
-    /** The status with which a token is met. */
+    /** The status of a request with this token. */
     opens: async (token: string) => (await app.call('GET', '/v2/accounts', { token })).status,
     async close() {
       await app.close();

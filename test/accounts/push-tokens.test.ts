@@ -25,7 +25,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     app.call('POST', path, { token, body: { token: pushToken, ...more } });
   const list = async (token: string) =>
     (await app.call('GET', path, { token })).body['pushTokens'] as Entry[];
-  /** What a message goes to. */
+  /** The recipients of a message. */
   const recipients = async (email: string): Promise<string[]> => {
     const { rows } = await app.db.query<{ id: number }>('select id from account where email = $1', [
       email,
@@ -51,7 +51,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     return { email, one, two };
   };
 
-  test('two telephones add theirs, and none replaces that of the other', async () => {
+  test("two telephones add their tokens, and neither replaces the other's", async () => {
     const { email, one, two } = await twoPhones();
     expect((await recipients(email)).toSorted()).toEqual(['token-of-one', 'token-of-two']);
     const { own, sessions } = await sessionIdOf(one);
@@ -72,7 +72,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect(sessions.map(({ pushTokens }) => pushTokens)).toEqual([1, 1]);
   });
 
-  test('one is added again without a trace, and goes over to the session that adds it', async () => {
+  test('adding one again records nothing, and moves it to the session that adds it', async () => {
     const { email, token } = await app.newAccount();
     const first = await add(token, 'token-again', { name: 'mine' });
     expect(await add(token, 'token-again')).toMatchObject({
@@ -93,7 +93,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect(await recipients(email)).toEqual(['token-again']);
   });
 
-  test('it goes when its session is ended', async () => {
+  test('it is removed when its session is ended', async () => {
     const { email, one, two } = await twoPhones();
     const { own } = await sessionIdOf(one);
     await app.call('DELETE', `/v2/accounts/sessions/${own}`, { token: two });
@@ -101,7 +101,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect(await list(two)).toMatchObject([{ token: '…-two' }]);
   });
 
-  test('all go when the password changes', async () => {
+  test('all are removed when the password changes', async () => {
     const { email, one } = await twoPhones();
     await app.call('PUT', '/v2/accounts/password', {
       token: one,
@@ -110,7 +110,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect(await recipients(email)).toEqual([]);
   });
 
-  test('a refresh token that is used again ends the session with its token', async () => {
+  test('using a refresh token again ends the session, and removes its token', async () => {
     const { email } = await app.newAccount();
     const pair = await app.logInV1(email);
     await add(pair.token, 'token-of-a-thief');
@@ -122,7 +122,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect(await recipients(email)).toEqual([]);
   });
 
-  test('a session that expired is noticed, one that lives is left alone', async () => {
+  test('those of an expired session are removed, those of a live one are not', async () => {
     const { email, token } = await app.newAccount();
     await add(token, 'token-that-stays');
     const isLive = async (sessionId: string) => {
@@ -144,7 +144,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect(await recipients(email)).toEqual([]);
   });
 
-  test('while the store of sessions is away nothing is deleted', async () => {
+  test('while the session store is unreachable nothing is deleted', async () => {
     const { email, token } = await app.newAccount();
     await add(token, 'token-kept');
     const isAway = () => Promise.reject(new Error('away'));
@@ -154,7 +154,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect(await recipients(email)).toEqual(['token-kept']);
   });
 
-  test('Update Account replaces its own, never these; each is told once', async () => {
+  test('Update Account replaces those in `apn`, never these; each gets a message once', async () => {
     const { email, token } = await app.newAccount();
     await add(token, 'token-of-session');
     await putApn(token, ['token-put', 'token-of-session']);
@@ -167,7 +167,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect(await recipients(email)).toEqual(['token-of-session']);
   });
 
-  test('one of `apn` that a session adds becomes its, so that it goes with it', async () => {
+  test('one in `apn` that a session adds belongs to that session, and is removed with it', async () => {
     const { email, token } = await app.newAccount();
     await putApn(token, ['token-other', 'token-moves']);
     await add(token, 'token-moves');
@@ -175,7 +175,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect(await recipients(email)).toEqual(['token-other']);
   });
 
-  test('each can be removed, and all at once, wherever they are', async () => {
+  test('each can be removed, and all at once, wherever they are stored', async () => {
     const { email, one } = await twoPhones();
     await putApn(one, ['token-put', 'token-set']);
     const idOf = async (ending: string) =>
@@ -197,7 +197,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect(body['entries']).toMatchObject([{ details: { tokens: 2 } }, {}, {}]);
   });
 
-  test('there is a quota, which one that is there already does not use', async () => {
+  test('there is a quota, which adding a known token does not use', async () => {
     const { token } = await app.newAccount();
     const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((one) => add(token, one)));
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 200, 200, 403, 403]);
@@ -212,7 +212,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect((await add(token, first ?? '')).status).toBe(200);
   });
 
-  test('a wrong one is refused, an unknown member is named', async () => {
+  test('an invalid one is refused, and an unknown member is named', async () => {
     const { token } = await app.newAccount();
     expect((await add(token, '')).status).toBe(400);
     expect((await add(token, 'x'.repeat(513))).status).toBe(400);

@@ -14,7 +14,7 @@ const pollOften = (config: Config): Config => ({
   notifications: { ...config.notifications, pollIntervalMs: 50 },
 });
 
-it('without a mail server both say so', async () => {
+it('without a mail server both routes say so', async () => {
   const service = await testService();
   try {
     const account = { email: 'alone@example.org', password };
@@ -33,7 +33,7 @@ it('without a mail server both say so', async () => {
   }
 });
 
-it('a mail server that is down is a line in the log without a stack, and one with the count', async () => {
+it('a mail server that is down is a line in the log without a stack, and later one with the count', async () => {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>);
   const service = await testService(
@@ -64,7 +64,7 @@ it('a mail server that is down is a line in the log without a stack, and one wit
   }
 });
 
-it('tries are counted by address, as those of a login are', async () => {
+it('attempts count by address, as logins do', async () => {
   const app = await startApp({ hasMail: true, logins: { loginsPerAddress: 3 } });
   try {
     const asks = [];
@@ -82,7 +82,7 @@ it('tries are counted by address, as those of a login are', async () => {
   }
 });
 
-it('a network has sixty links an hour sent, whomever they are for; another one is not kept from it', async () => {
+it('a network may request sixty links an hour, for whatever accounts; another network is not affected', async () => {
   const app = await startApp({ hasMail: true, http: { trustedProxies: ['127.0.0.1'] } });
   try {
     const ask = async (n: number, from: string) => {
@@ -98,7 +98,7 @@ it('a network has sixty links an hour sent, whomever they are for; another one i
   }
 });
 
-it('addresses that all accounts together ask to confirm in an hour have a limit, links for passwords none', async () => {
+it('there is an hourly limit for confirmations of all accounts together, and none for password links', async () => {
   const count = createLinkMailLimit();
   for (let n = 0; n < 500; n += 1) await count('confirm-email', `198.51.100.${n % 250}`);
   await expect(count('confirm-email', '203.0.113.1')).rejects.toMatchObject({
@@ -107,7 +107,7 @@ it('addresses that all accounts together ask to confirm in an hour have a limit,
   await count('reset', '203.0.113.1');
 });
 
-it('an account has ten addresses an hour asked for confirmation, one address three mails', async () => {
+it('an account may ask ten addresses an hour for confirmation; one address gets three mails', async () => {
   const app = await startApp({ hasMail: true });
   try {
     const { token } = await app.register('asks@example.org');
@@ -138,7 +138,7 @@ it('an account has ten addresses an hour asked for confirmation, one address thr
   }
 });
 
-it('confirmations count for a mailbox, and leave the links of who has forgotten a password alone', async () => {
+it('confirmations count for a mailbox, and do not use up the links of people who forgot a password', async () => {
   const app = await startApp({ hasMail: true });
   try {
     const { token } = await app.register('attacker@example.org');
@@ -170,7 +170,7 @@ it('confirmations count for a mailbox, and leave the links of who has forgotten 
   }
 });
 
-it('a link is good for 30 minutes', async () => {
+it('a link is valid for 30 minutes', async () => {
   const app = await startApp();
   try {
     const { uuid: accountUuid } = await app.register('late@example.org');

@@ -21,7 +21,7 @@ beforeAll(async () => {
       }),
     },
   );
-  // What is measured needs no password: none of them can be logged in with.
+  // The measurement needs no password: nobody can log in to these accounts.
   await runOn(service.databaseUrl, (client) =>
     client.query(
       `insert into account (email, email_normal, password_hash)
@@ -36,12 +36,12 @@ afterAll(async () => {
   await mail?.close();
 });
 
-it('neither answer nor time tells whether an account exists', async () => {
+it('neither the answer nor its time reveals whether an account exists', async () => {
   const times: Record<'there' | 'gone', number[]> = { there: [], gone: [] };
   const ask = async (kind: 'there' | 'gone', n: number) => {
     const sinceMs = performance.now();
     const body = { email: `${kind}-${n}@example.org` };
-    // From a network each, as mails are counted by it.
+    // Each from a network of its own, because mails count by network.
     const headers = {
       'x-forwarded-for': `10.${(n + 20) >> 8}.${(n + 20) & 255}.${kind === 'there' ? 1 : 2}`,
     };
@@ -54,7 +54,7 @@ it('neither answer nor time tells whether an account exists', async () => {
     return { ...answer.body, timestamp: 0 };
   };
   for (let n = -20; n <= tries; n += 1) {
-    // In turn, so that what else the machine does meets both alike.
+    // Alternating, so that other work on the machine affects both alike.
     const order = n % 2 === 0 ? (['there', 'gone'] as const) : (['gone', 'there'] as const);
     const [first, second] = [await ask(order[0], n), await ask(order[1], n)];
     expect(first).toEqual(second);
@@ -64,7 +64,7 @@ it('neither answer nor time tells whether an account exists', async () => {
   const ms = (values: number[]) =>
     [0.1, 0.5, 0.9, 0.99].map((share) => Number(quantile(values, share).toFixed(2)));
   console.log({ tries, there: ms(there), gone: ms(gone), z: Number(z.toFixed(2)) });
-  // By chance alone it is beyond 4 once in 16,000 runs.
+  // By chance it exceeds 4 once in 16,000 runs.
   expect(Math.abs(z)).toBeLessThan(4);
 });
 

@@ -49,7 +49,7 @@ async function linkFor(email: string): Promise<string> {
 }
 
 describe('a forgotten password', () => {
-  it('is set by a link, which ends all sessions, and is told and written down', async () => {
+  it('is set by a link, which ends all sessions, informs the owner and is audited', async () => {
     const { email, token } = await register();
     const link = await linkFor(email);
     expect((await reset(tokenIn(link), 'battery staple')).status).toBe(200);
@@ -67,7 +67,7 @@ describe('a forgotten password', () => {
       .toEqual(expect.arrayContaining(['password-reset', 'password-reset-asked']));
   });
 
-  it('is set by the page: what opens the link uses nothing up, the button works once', async () => {
+  it('is set by the page: opening the link uses nothing up, the button works once', async () => {
     const { email } = await register();
     const link = await linkFor(email);
     for (const method of ['GET', 'HEAD', 'GET'])
@@ -92,7 +92,7 @@ describe('a forgotten password', () => {
     expect(await (await fetch(link)).text()).toContain('This link is not valid');
   });
 
-  it('works once, also where many use the link at the same time', async () => {
+  it('is set once, even if many use the link at the same time', async () => {
     const { email } = await register();
     const token = tokenIn(await linkFor(email));
     const secrets = Array.from({ length: 6 }, (_, n) => `password number ${n}`);
@@ -103,7 +103,7 @@ describe('a forgotten password', () => {
     expect(secrets.filter((_, n) => entered[n] === 200)).toEqual([winner]);
   });
 
-  it('at most three mails an hour go to one address, and every link ends with the first used', async () => {
+  it('at most three mails an hour go to one address, and using one link ends all', async () => {
     const { email } = await register();
     const asked = Array.from({ length: 5 }, () => forget(email));
     expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([
@@ -114,13 +114,13 @@ describe('a forgotten password', () => {
     const tokens = mails().map((each) => tokenIn(linkIn(each, 'reset')));
     expect((await reset(tokens[0] ?? '', 'battery staple')).status).toBe(200);
     expect((await reset(tokens[1] ?? '', 'battery staple')).status).toBe(400);
-    // What was told of the change comes behind all that was queued before it.
+    // The mail about the change comes after everything queued before it.
     await mail.mailTo(email, ({ headers }) => /changed/.test(headers['subject'] ?? ''));
     expect(mails().filter(({ text }) => text.includes('/reset?')).length).toBe(3);
   });
 
   it.each(['', 'x', 'A'.repeat(51), 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'])(
-    'no other token opens anything: %j',
+    'no other token is accepted: %j',
     async (token) => {
       expect((await reset(token, 'battery staple')).status).toBe(400);
       const page = await fetch(`${url}/reset?token=${token}`);
@@ -128,7 +128,7 @@ describe('a forgotten password', () => {
     },
   );
 
-  it('a link ends when the password or the address is changed otherwise', async () => {
+  it('a link ends when the password or the address is changed in another way', async () => {
     const { email, token } = await register();
     const link = tokenIn(await linkFor(email));
     const body = { oldPassword: password, newPassword: 'battery staple' };
@@ -136,7 +136,7 @@ describe('a forgotten password', () => {
     expect((await reset(link, 'third password')).status).toBe(400);
   });
 
-  it('nothing is sent where there is no account, and the answer is the same', async () => {
+  it('nothing is sent if there is no account, and the answer is the same', async () => {
     const { email } = await register();
     const [there, not] = [await forget(email), await forget('nobody-at-all@example.org')];
     expect({ ...not.body, timestamp: 0 }).toEqual({ ...there.body, timestamp: 0 });
@@ -153,7 +153,7 @@ describe('a change of address', () => {
     call(url, 'PUT', '/v2/accounts/email', { token, body: { password: secret, email } });
   const confirmIn = async (to: string) => linkIn(await mail.mailTo(to), 'confirm-email');
 
-  it('needs the password and the new address; sessions end, and the old address is told', async () => {
+  it('needs the password and the new address; sessions end, and the old address is informed', async () => {
     const { email, token } = await register();
     const wanted = `new-${email}`;
     expect((await ask(token, wanted, 'wrong password')).status).toBe(403);
@@ -175,17 +175,17 @@ describe('a change of address', () => {
       );
   });
 
-  it('to the address of another account is answered alike, and sends nothing', async () => {
+  it('to the address of another account gets the same answer, and sends nothing', async () => {
     const [one, other] = [await register(), await register()];
     expect((await ask(one.token, other.email)).status).toBe(200);
-    // Sent after it: once this one is there, that one would be.
+    // Queued later: once this one is there, the other one would be too.
     const third = await register();
     expect((await ask(third.token, `new-${third.email}`)).status).toBe(200);
     await confirmIn(`new-${third.email}`);
     expect(mail.mails.filter(({ to }) => to.includes(other.email))).toEqual([]);
   });
 
-  it('is dropped by a new password, and replaced by another one', async () => {
+  it('is dropped by a new password, and replaced by another request', async () => {
     const { email, token } = await register();
     await ask(token, `first-${email}`);
     const first = await confirmIn(`first-${email}`);

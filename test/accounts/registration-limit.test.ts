@@ -32,7 +32,7 @@ describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
         headers: { 'x-forwarded-for': address },
       });
 
-    test('beyond the limit answer 429 with Retry-After, however many come at once', async () => {
+    test('over the limit answer 429 with Retry-After, however many come at once', async () => {
       const app = await start();
       const attempts = Array.from({ length: 8 }, (_, i) => register(app, '10.0.0.1', `${i}@a.org`));
       const statuses = (await Promise.all(attempts)).map(({ status }) => status);
@@ -44,7 +44,7 @@ describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
       expect((await register(app, '10.0.0.2', 'late@a.org')).status).toBe(200);
     });
 
-    test('count where the e-mail address is taken, and not where the input is not valid', async () => {
+    test('count if the e-mail address is taken, and not if the input is invalid', async () => {
       const app = await start();
       for (let i = 0; i < 5; i += 1) {
         expect((await register(app, '10.0.0.1', 'no address')).status).toBe(400);
@@ -62,7 +62,7 @@ describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
       expect((await register(other, '10.0.0.1', '4@a.org')).status).toBe(429);
     });
 
-    test('keep nobody from logging in', async () => {
+    test('do not prevent anybody from logging in', async () => {
       const app = await start();
       for (let i = 0; i < 5; i += 1) await register(app, '10.0.0.1', 'ada@a.org');
       const { status } = await app.call('POST', '/v2/accounts/login', {
@@ -74,7 +74,7 @@ describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
   },
 );
 
-test('4.2 registrations are limited as the configuration says', async () => {
+test('4.2 registrations are limited according to the configuration', async () => {
   const registrationsPerAddress = { attempts: 1, windowSeconds: 60 };
   const service = await testService(
     {},

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createRunFairly } from '../../src/accounts/passwords.ts';
 
-/** Work that is under way until it is told to end, by the order in which it began. */
+/** Work that runs until it is told to end, in the order in which it began. */
 function openQueue(options: Parameters<typeof createRunFairly>[0]) {
   const queue = createRunFairly(options);
   const begun: string[] = [];
@@ -18,7 +18,7 @@ function openQueue(options: Parameters<typeof createRunFairly>[0]) {
       const outcome = queue({ address: name[0] ?? '', who }, work);
       outcomes.push(outcome.catch((error: Error & { code?: string }) => String(error.code)));
     },
-    /** Ends what began first, until nothing is left. */
+    /** Ends the oldest work first, until nothing is left. */
     async finish() {
       for (;;) {
         await new Promise((resolve) => setImmediate(resolve));
@@ -30,14 +30,14 @@ function openQueue(options: Parameters<typeof createRunFairly>[0]) {
   };
 }
 
-test('addresses take turns, whatever each has in line', async () => {
+test('addresses are served in rotation, however much each has waiting', async () => {
   const queue = openQueue({ parallel: 1, perAddress: 1, maxWaiting: 100 });
   for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1']) queue.add(name);
   expect(await queue.finish()).toEqual(['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1']);
   expect(queue.begun).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
 });
 
-test('so do the accounts of an address', async () => {
+test('and so are the accounts of an address', async () => {
   const queue = openQueue({ parallel: 1, perAddress: 1, maxWaiting: 100 });
   for (const name of ['a1', 'a2', 'a3']) queue.add(name, 'busy');
   for (const name of ['a4', 'a5']) queue.add(name, 'other');
@@ -55,7 +55,7 @@ test('an address leaves a place to the others', async () => {
   expect(queue.begun).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
 });
 
-test('where one more is too many, who has most in line loses its newest', async () => {
+test('when the queue is full, whoever has most waiting loses its newest', async () => {
   const queue = openQueue({ parallel: 1, perAddress: 1, maxWaiting: 4 });
   for (const name of ['a1', 'a2', 'a3']) queue.add(name, 'x');
   for (const name of ['a4', 'a5', 'a6']) queue.add(name, 'y');
@@ -71,7 +71,7 @@ test('where one more is too many, who has most in line loses its newest', async 
     'b1',
     'b2',
   ]);
-  // Work that failed gives its place back as well.
+  // Work that fails frees its place too.
   const failing = createRunFairly({ parallel: 1, perAddress: 1, maxWaiting: 1 });
   const turn = { address: 'a', who: '' };
   await expect(failing(turn, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');

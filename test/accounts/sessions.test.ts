@@ -22,7 +22,7 @@ describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
         userAgent?: string;
       }[];
     const entries = await list();
-    // Registering begins a session, too, and is no login.
+    // Registering begins a session too, but it is not a login.
     expect(entries.map(({ current, address, userAgent }) => [current, address, userAgent])).toEqual(
       expect.arrayContaining([
         [true, undefined, undefined],
@@ -42,7 +42,7 @@ describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
     expect((await app.call('DELETE', '/v2/accounts/sessions/x', { token })).status).toBe(404);
   });
 
-  test('of another account cannot be told from none', async () => {
+  test('of another account are answered like ones that do not exist', async () => {
     const mine = await app.newAccount();
     const { token } = await app.newAccount();
     const sid = String(decodeJwt(mine.token)['sid']);
@@ -81,7 +81,7 @@ describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
     expect(statuses).toEqual(Array(10).fill(401));
   });
 
-  test('are 50 at most: a login never used ends first, and its streams are told', async () => {
+  test('are at most 50: a login never used ends first, and streams are notified', async () => {
     const small = await startApp({ redisUrl: app.redisUrl, database: app.database, sessions: 3 });
     try {
       const email = `capped-${kind}@example.com`;
@@ -107,7 +107,7 @@ describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
       ]);
       expect([await opens(used), await opens(unused)]).toEqual([200, 401]);
       expect([await opens(second), await opens(third)]).toEqual([200, 200]);
-      // All were used: now the one whose use is longest ago.
+      // All were used: now the least recently used one ends.
       await logIn();
       expect([await opens(used), await opens(second), await opens(third)]).toEqual([401, 200, 200]);
     } finally {
@@ -115,7 +115,7 @@ describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
     }
   });
 
-  test('revocation is told to whoever streams', async () => {
+  test('a revocation is reported to streams', async () => {
     const { token } = await app.newAccount();
     app.revoked.length = 0;
     const sessionId = String(decodeJwt(token)['sid']);
@@ -123,7 +123,7 @@ describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
     expect(app.revoked).toEqual([{ accountId: expect.any(Number), sessionId }]);
   });
 
-  test('a token ended on one process opens nothing on another', async () => {
+  test('a token ended on one process is not accepted on another', async () => {
     const { token } = await app.newAccount();
     const second = await startApp({ redisUrl: app.redisUrl, database: app.database });
     try {
@@ -137,7 +137,7 @@ describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
   });
 });
 
-describe.each(sessionStores)('what a clock ahead has begun, with sessions in the %s', (kind) => {
+describe.each(sessionStores)('sessions from a clock that ran ahead, in the %s', (kind) => {
   const dayMs = 86_400_000;
   let app: Logins;
   beforeAll(async () => {
@@ -145,7 +145,7 @@ describe.each(sessionStores)('what a clock ahead has begun, with sessions in the
   });
   afterAll(() => app.close());
 
-  test('opens nothing once the clock is right, nor costs those of before their place', async () => {
+  test('are not accepted once the clock is right, and take no place from earlier ones', async () => {
     const { email, token: before } = await app.newAccount();
     app.time.offsetMs = 300 * dayMs;
     const { token: pair } = await app.logInV1(email);
@@ -156,13 +156,13 @@ describe.each(sessionStores)('what a clock ahead has begun, with sessions in the
     app.time.offsetMs = 0;
     expect([await app.opens(pair), await app.opens(sliding)]).toEqual([401, 401]);
     expect(await app.opens(before)).toBe(200);
-    // While it is in doubt which of both clocks is right, each of them counts.
+    // While it is unclear which clock is right, both count.
     app.time.doubtSpanMs = 300 * dayMs;
     expect([await app.opens(pair), await app.opens(sliding)]).toEqual([200, 200]);
     app.time.doubtSpanMs = 0;
   });
 
-  test('a session that was used meanwhile ends when it would have ended', async () => {
+  test('a session used in between ends when it would have ended anyway', async () => {
     const { token } = await app.newAccount();
     app.time.offsetMs = 20 * dayMs;
     expect(await app.opens(token)).toBe(200);
@@ -173,7 +173,7 @@ describe.each(sessionStores)('what a clock ahead has begun, with sessions in the
     expect(session?.lastUsedTs).toBeLessThan(Date.now() + dayMs);
   });
 
-  test('a pair whose access token is from then is refreshed', async () => {
+  test('a pair with an access token from then can be refreshed', async () => {
     const { email } = await app.newAccount();
     const first = await app.logInV1(email);
     app.time.offsetMs = 20 * dayMs;

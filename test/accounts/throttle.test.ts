@@ -35,17 +35,17 @@ describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
       await start();
       const statuses = await fail('10.0.0.1', 20);
       expect(new Set(statuses)).toEqual(new Set([401, 429]));
-      // Those that hash side by side may overshoot by their number.
+      // Attempts that hash in parallel may exceed the limit by their number.
       expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(5);
       const refused = await logIn('10.0.0.1', password);
       expect(refused.status).toBe(429);
       expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
       expect((await logIn('10.0.0.2', password)).status).toBe(200);
-      // The same client without its clothes: another spelling of the account is the same account.
+      // Another spelling of the address is the same account.
       expect((await logIn('10.0.0.1', password, 'ADA@example.com')).status).toBe(429);
     });
 
-    test('count for one account however its address is spelled', async () => {
+    test('count for one account, however its address is spelled', async () => {
       await start();
       await app.register('kim@example.com');
       // KELVIN SIGN lowers to "k"; LATIN CAPITAL LETTER I WITH DOT ABOVE to "i" in some locales only.
@@ -60,14 +60,14 @@ describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
       }
     });
 
-    test('of one address count for all accounts together', async () => {
+    test('from one address count for all accounts together', async () => {
       await start();
       for (let i = 0; i < 4; i += 1) await fail('10.0.0.1', 2, `someone-${i}@example.com`);
       expect((await logIn('10.0.0.1', password)).status).toBe(429);
       expect((await logIn('10.0.0.2', password)).status).toBe(200);
     });
 
-    test('spread over many addresses slow down strangers, not those who logged in before', async () => {
+    test('spread over many addresses slow down strangers, but not those who logged in before', async () => {
       await start();
       expect((await logIn('10.1.0.1', password)).status).toBe(200);
       for (let i = 0; i < 15; i += 1) await fail(`10.2.0.${i}`, 2);
@@ -75,7 +75,7 @@ describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
       expect((await logIn('10.1.0.1', password)).status).toBe(200);
     });
 
-    test('are forgotten after a success', async () => {
+    test('are cleared by a success', async () => {
       await start();
       for (let round = 0; round < 3; round += 1) {
         expect(new Set(await fail('10.0.0.1', 2))).toEqual(new Set([401]));

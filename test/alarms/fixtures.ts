@@ -29,7 +29,7 @@ type Members = Partial<Omit<FiredSignal, 'kind' | 'actions'>> & {
   actions?: object;
 };
 
-/** A fresh firing, the first of its episode, of an event that notifies. */
+/** A fresh firing, the first of its episode, of an event that notifies people. */
 export function fired({ atMs = 0, actions = {}, ...members }: Members = {}): AlarmSignal {
   const ts = start + atMs;
   const of_ = members.of ?? of;
@@ -71,15 +71,15 @@ export const ended = (atMs = 0) => signal({ kind: 'ended', of: [of] }, atMs);
 export const moved = (from: typeof cold, to: typeof cold, isReport = false, atMs = 0) =>
   signal({ kind: 'moved', from, to, isReport }, atMs);
 
-/** One device, whose signals come in a transaction each, as the rows would keep it. */
+/** One device as its rows would store it, with one transaction for each call of `take`. */
 export class Device {
   before: DeviceBefore = { open: [], snoozes: [], mute: null, carried: null };
   closed: Alarm[] = [];
   asks: PlannedAsk[] = [];
-  /** What becomes of asks from now on. */
+  /** The result of asks from now on. */
   answer: NotifyResult = reached;
 
-  /** Gives what the firings among them say: `told`, or why not; null where they say nothing. */
+  /** Returns what the events of firings record: `told`, or the reason why not; null if nothing. */
   take(...signals: AlarmSignal[]): (string | null)[] {
     const nowTs = Math.max(...signals.map(({ arrivedTs }) => arrivedTs));
     const at = { options, nowTs, asks: [] as PlannedAsk[] };
@@ -96,7 +96,7 @@ export class Device {
     return signals.flatMap((one) => (one.kind === 'fired' ? [saidBy(one.event)] : []));
   }
 
-  /** Of its only open alarm. */
+  /** Its only open alarm. */
   get alarm(): Alarm {
     const [alarm, ...others] = this.before.open;
     if (!alarm || others.length > 0) throw new Error(`There are ${this.before.open.length}.`);

@@ -7,7 +7,7 @@ import { startHookReceiver, type HookReceiver } from '../support/hook-receiver.t
 
 export type Told = { type: string; data: { alarmId: number | null; evId: number } };
 
-/** A service, somebody who is told by a webhook, and devices. */
+/** A service, devices, and somebody who is notified by a webhook. */
 export type House = {
   service: TestService;
   app: App;
@@ -37,7 +37,7 @@ export async function openHouse(
   return { service, app, receiver, ends };
 }
 
-/** From now on the account is told by the house's webhook. */
+/** From now on the receiver's webhook is the account's only contact. */
 export const addWebhook = ({ app, receiver }: House) =>
   app.call('PUT', '/v2/accounts/contacts', { emails: [], webhooks: [{ url: receiver.url }] });
 
@@ -54,7 +54,7 @@ export async function addDevice(house: House, purposes: object[]): Promise<Freez
   return { registration, uuid, device };
 }
 
-/** Above 8: told. `more`: members of its actions. */
+/** An alarm above 8. `more`: members of its actions. */
 export const tooWarm = (more: object = {}, eventMore: object = {}) => ({
   puId: 1,
   name: 'freezer',
@@ -89,7 +89,7 @@ export async function listAlarms({ app }: House, query = ''): Promise<ListedAlar
 
 type ListedEvent = { notified?: boolean; notNotified?: string };
 
-/** Oldest first: `told`, or why not. */
+/** Oldest first: `told`, or the reason why not. */
 export async function whatEventsSay({ app }: House, { uuid }: Freezer): Promise<string[]> {
   const { events } = await app.call<{ events: ListedEvent[] }>(
     'GET',
@@ -100,6 +100,6 @@ export async function whatEventsSay({ app }: House, { uuid }: Freezer): Promise<
     .toReversed();
 }
 
-/** What the webhook was sent. */
+/** The messages that the webhook received. */
 export const received = ({ receiver }: House): Told[] =>
   receiver.received.map(({ body }) => JSON.parse(body) as Told);

@@ -56,7 +56,7 @@ it('are listed by state, device and label, page by page', async () => {
   expect(paged).toEqual([newest, second, oldest]);
 });
 
-it('what `keepMs` keeps is closed when its time is over', async () => {
+it('what `keepMs` keeps open closes when its time is over', async () => {
   const { house } = await openWithDatabase();
   const freezer = await addDevice(house, [tooWarm({ keepMs: 1_500 })]);
   await send(freezer, 9);
@@ -68,7 +68,7 @@ it('what `keepMs` keeps is closed when its time is over', async () => {
     .toMatchObject([{ state: 'closed', closedBy: 'cleared', closedTs: ending?.endsTs }]);
 });
 
-it('closed ones go with the events of their time, open ones stay', async () => {
+it('closed ones are deleted with the events of their time, open ones stay', async () => {
   const { db, house } = await openWithDatabase();
   const freezer = await addDevice(house, [tooWarm()]);
   for (const val of [9, 5, 9]) await send(freezer, val);
@@ -77,7 +77,7 @@ it('closed ones go with the events of their time, open ones stay', async () => {
   expect(await listAlarms(house)).toMatchObject([{ state: 'open' }]);
 });
 
-it('who was away for more than a day is sent each alarm that changed once, as it is now', async () => {
+it('a reader who was away for more than a day gets each changed alarm once, in its current state', async () => {
   const { db, house, token } = await openWithDatabase();
   const { url } = house.service;
   const freezer = await addDevice(house, [tooWarm()]);
@@ -102,7 +102,7 @@ it('who was away for more than a day is sent each alarm that changed once, as it
   ]);
 });
 
-it('of a removed device nothing is left but that its open alarms went', async () => {
+it('a removed device leaves only the message that its open alarms are gone', async () => {
   const { db, house } = await openWithDatabase();
   const freezer = await addDevice(house, [tooWarm()]);
   for (const val of [9, 5, 9]) await send(freezer, val);

@@ -17,7 +17,7 @@ const isAny = { tells: 'notice' as const };
 const day = 24 * 60 * minute;
 
 describe('an alarm', () => {
-  it('is opened by a firing, told once, and goes on with further ones', () => {
+  it('is opened by a firing, announced once, and goes on with further firings', () => {
     const device = new Device();
     expect(device.take(fired())).toEqual(['told']);
     expect(device.take(fired({ atMs: minute, isFirst: false }))).toEqual(['same-episode']);
@@ -31,14 +31,14 @@ describe('an alarm', () => {
     });
   });
 
-  it('that asks for no messages tells nobody and says nothing on events', () => {
+  it('that requests no messages notifies nobody and records nothing on events', () => {
     const device = new Device();
     expect(device.take(fired({ tells: 'silent-alarm' }))).toEqual([null]);
     expect(device.alarm).toMatchObject({ told: 'none', notNotified: null, nextTs: null });
     expect(device.asks).toEqual([]);
   });
 
-  it('of several firings in one transaction tells one', () => {
+  it('is announced once for several firings in one transaction', () => {
     const device = new Device();
     expect(device.take(fired(), fired({ isFirst: false }), fired({ isFirst: false }))).toEqual([
       'told',
@@ -48,7 +48,7 @@ describe('an alarm', () => {
     expect(device.asks).toHaveLength(1);
   });
 
-  it('whose firings all come while nobody can be told says so on each', () => {
+  it('whose firings all come while nobody can be notified says so on each', () => {
     const device = new Device();
     device.answer = unreached;
     const late = fired({ isFirst: false, isFresh: false });
@@ -64,7 +64,7 @@ describe('an alarm', () => {
 });
 
 describe('a notice', () => {
-  it('is told at every fresh firing, and not kept', () => {
+  it('is sent at every fresh firing, and not stored', () => {
     const device = new Device();
     expect(device.take(fired(isAny), fired({ ...isAny, isFirst: false }))).toEqual([
       'told',
@@ -74,7 +74,7 @@ describe('a notice', () => {
     expect(device.isOpen).toBe(false);
   });
 
-  it('with a move is told only where the device came from another state', () => {
+  it('with a move is sent only if the device came from another state', () => {
     const actions = { engine: { gotoStId: 1 } };
     const device = new Device();
     expect(device.take(fired({ ...isAny, actions, from: warm, movedTo: cold }))).toEqual(['told']);
@@ -83,7 +83,7 @@ describe('a notice', () => {
     ]);
   });
 
-  it('is quieted by a mute and not by a snooze', () => {
+  it('is suppressed by a mute and not by a snooze', () => {
     const device = new Device();
     const quiet = { untilTs: start + minute, reason: null, by: 'me' };
     device.before.snoozes = [{ ...quiet, of, pId: 'p' }];
@@ -95,7 +95,7 @@ describe('a notice', () => {
 });
 
 describe('an alarm lasts', () => {
-  it('(a) until the device leaves the state that the newest firing moved it to, whatever causes say', () => {
+  it('(a) until the device leaves the state that the newest firing moved it to, whatever the causes say', () => {
     const device = new Device();
     device.take(fired({ movedTo: warm }), moved(cold, warm));
     device.take(ended());
@@ -104,13 +104,13 @@ describe('an alarm lasts', () => {
     expect(device.closings).toEqual(['left-state']);
   });
 
-  it('(a) also where a later event made the move', () => {
+  it('(a) even if a later event made the move', () => {
     const device = new Device();
     device.take(fired({ movedTo: warm, actions: {} }), moved(cold, warm));
     expect(device.alarm.movedTo).toEqual(warm);
   });
 
-  it('(a) goes on where its state is entered anew, and ends with the episode where the newest firing moved nothing', () => {
+  it('(a) goes on if its state is entered anew, and ends with the episode if the newest firing moved nothing', () => {
     const device = new Device();
     const again = { isGlobal: true, from: warm, isFirst: false };
     device.take(fired({ isGlobal: true, movedTo: warm }), moved(cold, warm));
@@ -131,7 +131,7 @@ describe('an alarm lasts', () => {
     expect(device.closings).toEqual(['cleared']);
   });
 
-  it('(b) until its state is left, or the purpose where its state is global', () => {
+  it('(b) until its state is left, or the purpose if its state is global', () => {
     const local = new Device();
     local.take(fired());
     local.take(moved(cold, warm));
@@ -144,7 +144,7 @@ describe('an alarm lasts', () => {
     expect(global.closings).toEqual(['left-state']);
   });
 
-  it('`keepMs` longer, in which nothing is told; a firing goes on with it', () => {
+  it('for `keepMs` more, without announcements; a firing continues it', () => {
     const device = new Device();
     const actions = { keepMs: 10 * minute };
     expect(device.take(fired({ actions }))).toEqual(['told']);
@@ -158,7 +158,7 @@ describe('an alarm lasts', () => {
     expect(device.closed[0]?.closedTs).toBe(start + 16 * minute);
   });
 
-  it('values of 8.1 and 7.9 in turn with `keepMs` of 10 minutes: one alarm, told once', () => {
+  it('values alternating between 8.1 and 7.9 with `keepMs` of 10 minutes: one alarm, announced once', () => {
     const device = new Device();
     const actions = { keepMs: 10 * minute };
     const said = Array.from({ length: 30 }, (_, n) => [
@@ -169,7 +169,7 @@ describe('an alarm lasts', () => {
     expect(device.closings).toEqual([]);
   });
 
-  it('a global event with a move, values 9, 5, 9, where the 5 moves it back: two alarms, told twice', () => {
+  it('a global event with a move, values 9, 5, 9, where the 5 moves it back: two alarms, announced twice', () => {
     const device = new Device();
     const nine = () => [fired({ isGlobal: true, movedTo: warm }), moved(cold, warm)];
     expect(device.take(...nine())).toEqual(['told']);
@@ -190,7 +190,7 @@ describe('an alarm closes', () => {
     expect(device.take(fired({ atMs: minute }))).toEqual(['told']);
   });
 
-  it('where a sense of its event is gone', () => {
+  it('if a sense of its event is gone', () => {
     const device = new Device();
     device.take(fired());
     device.take(signal({ kind: 'configuration', sIds: ['0x01', '0x02'] }));
@@ -199,7 +199,7 @@ describe('an alarm closes', () => {
     expect(device.closings).toEqual(['configuration']);
   });
 
-  it('by a person, and its episode with it: the next firing opens another one, which is told', () => {
+  it('by a person, and its episode with it: the next firing opens another one, which is announced', () => {
     const device = new Device();
     device.take(fired());
     device.before.open = [];

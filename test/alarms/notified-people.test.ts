@@ -23,7 +23,7 @@ async function givenMail() {
 type Payload = { type: string; data: { alarmId: number; title: string; body: string } };
 const payloadOf = ({ body }: { body: string }) => JSON.parse(body) as Payload;
 
-test('a contact with afterMs is told so much later, if the alarm is still open and not acknowledged', async () => {
+test('a contact with afterMs is notified with that delay, if the alarm is still open and not acknowledged', async () => {
   const receiver = await givenReceiver();
   const owner = await given.givenDevice(db());
   await addContact(owner, 'webhook', `${receiver.url}/boss`, { afterMs: 30 * minuteMs });
@@ -37,7 +37,7 @@ test('a contact with afterMs is told so much later, if the alarm is still open a
   expect(receiver.received).toHaveLength(1);
 });
 
-test('what is planned is dropped with an acknowledgement, and counts for no limit then', async () => {
+test('an acknowledgement drops planned messages, which then count for no limit', async () => {
   const owner = await given.givenDevice(db());
   const receiver = await givenReceiver();
   await addContact(owner, 'webhook', receiver.url, { afterMs: 30 * minuteMs });
@@ -49,7 +49,7 @@ test('what is planned is dropped with an acknowledgement, and counts for no limi
   expect(await given.outcomesOf(db(), owner)).toEqual([]);
 });
 
-test('what is planned is dropped when the alarm closes, and put off by a mute', async () => {
+test('planned messages are dropped when the alarm closes, and postponed by a mute', async () => {
   const owner = await given.givenDevice(db());
   const receiver = await givenReceiver();
   await addContact(owner, 'webhook', receiver.url, { afterMs: 30 * minuteMs });
@@ -63,7 +63,7 @@ test('what is planned is dropped when the alarm closes, and put off by a mute', 
   expect(await given.outcomesOf(db(), owner)).toEqual([]);
 });
 
-test('who was told and has whenOver hears that it is over; others do not', async () => {
+test('contacts with whenOver that were notified hear that it is over; others do not', async () => {
   const mail = await givenMail();
   const owner = await given.givenDevice(db());
   const [over, not] = [await givenReceiver(), await givenReceiver()];
@@ -76,7 +76,7 @@ test('who was told and has whenOver hears that it is over; others do not', async
     'someone@example.org',
     ({ headers }) => headers['subject'] === 'Cellar: Too warm',
   );
-  // A message under way would be taken for lost when its time is over.
+  // A message under way would count as lost when its time is over.
   const statesNow = async () => (await given.outcomesOf(db(), owner)).map(({ state }) => state);
   await expect.poll(statesNow).toEqual(['sent', 'sent', 'sent']);
   world.nowTs += 5 * minuteMs;
@@ -94,7 +94,7 @@ test('who was told and has whenOver hears that it is over; others do not', async
   expect(not.received.map((one) => payloadOf(one).type)).toEqual(['alarm.opened']);
 });
 
-test('what a profile closes is told to webhooks only', async () => {
+test('an alarm that a profile closes is reported to webhooks only', async () => {
   const mail = await givenMail();
   const owner = await given.givenDevice(db());
   const receiver = await givenReceiver();
@@ -111,7 +111,7 @@ test('what a profile closes is told to webhooks only', async () => {
   expect(rows).toEqual([{ kind: 'webhook' }]);
 });
 
-test('what was queued goes out when the alarm is over, and says so', async () => {
+test('queued messages are sent when the alarm is over, and say so', async () => {
   const owner = await given.givenDevice(db());
   const receiver = await givenReceiver();
   await addContact(owner, 'webhook', receiver.url);
@@ -128,7 +128,7 @@ test('what was queued goes out when the alarm is over, and says so', async () =>
   expect(data.body).toContain('\nOver since 10:05 UTC.');
 });
 
-test('what was queued says that the alarm was acknowledged meanwhile, in the language of the account', async () => {
+test("queued messages say that the alarm was acknowledged meanwhile, in the account's language", async () => {
   const owner = await given.givenDevice(db());
   await db().query(
     `update account set language = 'de', time_zone = 'Europe/Berlin' where id = $1`,

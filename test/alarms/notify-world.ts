@@ -82,7 +82,7 @@ export function useAlarms() {
     start,
     db: () => database.db,
     url: () => database.url,
-    /** Has alarms decide on what happened, and gives the events of firings as they are recorded. */
+    /** Has alarms decide on these signals, and returns the events of firings as they are recorded. */
     async decide(notifications: Notifications, signals: AlarmSignal[]): Promise<SenseEvent[]> {
       const decideAlarms = createDecideAlarms({
         ...telling(notifications),
@@ -105,7 +105,7 @@ export function useAlarms() {
               ),
         );
       const deps = { db: database.db, rules, findNewestTs, onChanged: () => undefined };
-      // A device whose message is being settled is left to the next turn.
+      // A device whose message is being settled is left for the next poll.
       const query = { nowTs: world.nowTs, limit: 1 };
       while ((await listDueDevices(database.db, query)).length > 0)
         await runDue({ ...telling(notifications), ...deps }, world.nowTs);
@@ -194,7 +194,7 @@ export function firedOf(
   };
 }
 
-/** The value is all right again. */
+/** The value is back in range. */
 export const endedOf = (owner: given.Owner, ts: number): AlarmSignal => ({
   kind: 'ended',
   device: identityOf(owner),

@@ -9,7 +9,7 @@ describe('a reported event', () => {
   const report = (atMs: number, isFresh = true) =>
     fired({ atMs, isFresh, reportKey: 'p/1/1/1', movedTo: warm });
 
-  it('on Monday and Tuesday, the state reported after it: told twice, and none stays open', () => {
+  it('on Monday and Tuesday, the state reported after it: announced twice, and none stays open', () => {
     const device = new Device();
     for (const monday of [0, day]) {
       expect(device.take(report(monday))).toEqual(['told']);
@@ -20,7 +20,7 @@ describe('a reported event', () => {
     expect(device.closings).toEqual(['left-state', 'left-state']);
   });
 
-  it('the state reported before it: likewise', () => {
+  it('the state reported before it: the same', () => {
     const device = new Device();
     for (const monday of [0, day]) {
       device.take(moved(cold, warm, true, monday));
@@ -39,7 +39,7 @@ describe('a reported event', () => {
     expect(device.closings).toEqual(['expired']);
   });
 
-  it('that is too old is no firing; causes and moves of the service end nothing', () => {
+  it('that is too old does not fire; causes and moves of the service end nothing', () => {
     const device = new Device();
     expect(device.take(report(0, false))).toEqual(['too-old']);
     expect(device.isOpen).toBe(false);
@@ -48,7 +48,7 @@ describe('a reported event', () => {
   });
 });
 
-describe('telling', () => {
+describe('an announcement', () => {
   it('waits, after a firing that is too old, for the next fresh measurement that leaves it open', () => {
     const device = new Device();
     expect(device.take(fired({ isFresh: false }))).toEqual(['too-old']);
@@ -61,21 +61,21 @@ describe('telling', () => {
     expect(device.alarm.event.notified).toBe(false);
   });
 
-  it('tells nobody where the fresh measurement ends it', () => {
+  it('is not made if the fresh measurement ends the alarm', () => {
     const device = new Device();
     device.take(fired({ isFresh: false }));
     device.take(ended(minute), signal({ kind: 'heard', sIds: ['0x01'] }, minute));
     expect(device.asks).toHaveLength(0);
   });
 
-  it('a firing in the transaction that was told because of a measurement says `same-episode`', () => {
+  it('that a measurement caused makes a firing in the same transaction `same-episode`', () => {
     const device = new Device();
     device.take(fired({ isFresh: false }));
     const heard = signal({ kind: 'heard', sIds: ['0x01'] }, minute);
     expect(device.take(heard, fired({ atMs: minute, isFirst: false }))).toEqual(['same-episode']);
   });
 
-  it('is the first that applies of too-old, acknowledged and snoozed', () => {
+  it('is refused with the first that applies of too-old, acknowledged and snoozed', () => {
     const device = new Device();
     device.answer = unreached;
     device.take(fired());
@@ -89,7 +89,7 @@ describe('telling', () => {
     expect(device.alarm.nextTs).toBe(start + day);
   });
 
-  it('pauses where an announcement was taken back, until the timer tells it', () => {
+  it('that was withdrawn is followed by a pause, until the timer makes it again', () => {
     const device = new Device();
     device.take(fired());
     const pause = { told: 'withdrawn', announcedTs: null, failures: 1, nextTs: start + minute };
@@ -100,13 +100,13 @@ describe('telling', () => {
     expect(device.alarm.announcement).toBe(2);
   });
 
-  it('is repeated by the timer as `repeatMs` says', () => {
+  it('is repeated by the timer according to `repeatMs`', () => {
     const device = new Device();
     device.take(fired({ actions: { repeatMs: 60 * minute } }));
     expect(device.alarm.nextTs).toBe(start + 60 * minute);
   });
 
-  it('an episode that had begun before an upgrade opens an alarm that is announced; later ones are told', () => {
+  it('an episode that began before an upgrade opens an alarm that counts as announced; later ones are announced', () => {
     const device = new Device();
     device.before.carried = { known: new Set() };
     expect(device.take(fired({ isFirst: false }))).toEqual(['same-episode']);
@@ -134,7 +134,7 @@ describe('a person', () => {
     ).toBeNull();
   });
 
-  it("snoozes: an announcement and an acknowledgement are taken back, and the timer tells it at the snooze's end", () => {
+  it('snoozes: an announcement and an acknowledgement are withdrawn, and the timer announces it when the snooze ends', () => {
     const device = new Device();
     device.take(fired());
     Object.assign(device.alarm, acknowledgedAlarm(device.alarm, 'me', start));

@@ -23,7 +23,7 @@ async function opened(): Promise<TestDatabase> {
   return database;
 }
 
-/** Whoever is told is reached; `asked` has whom that was about. */
+/** All messages reach somebody; `asked` records the alarms. */
 function deciding(more: Partial<DecideDeps> = {}) {
   const asked: (number | null)[] = [];
   const decide = createDecideAlarms({
@@ -42,14 +42,14 @@ function deciding(more: Partial<DecideDeps> = {}) {
   return { decide, asked };
 }
 
-/** The same signal of another device. */
+/** The same signal from another device. */
 const of = (device: DeviceIdentity, given: AlarmSignal): AlarmSignal => ({ ...given, device });
 const saidBy = (given: AlarmSignal) => {
   if (given.kind !== 'fired') throw new Error(given.kind);
   return given.event.notified === true ? 'told' : given.event.notNotified;
 };
 
-it('two processes that evaluate two firings of one episode one after the other: one message', async () => {
+it('two processes that evaluate two firings of one episode, one after the other, send one message', async () => {
   const database = await opened();
   const first = await openHouse(ends, { DATABASE_URL: database.url });
   const second = await testService({ DATABASE_URL: database.url }, { change });
@@ -67,7 +67,7 @@ it('two processes that evaluate two firings of one episode one after the other: 
   expect(received(first)).toHaveLength(1);
 });
 
-it('two transactions with firings of one event: the second waits, and tells nobody', async () => {
+it('two transactions with firings of one event: the second waits, and notifies nobody', async () => {
   const { db } = await opened();
   const device = await insertDevice(db);
   const { decide, asked } = deciding();
@@ -105,7 +105,7 @@ it('a transaction that rolls back leaves no alarm, and no change for streams', a
   expect(rows).toEqual([{ alarms: 0, changes: 0 }]);
 });
 
-it('beyond the quota of events open alarms are kept, and go when they close; streams are not told', async () => {
+it('over the quota of events, open alarms are stored, and deleted when they close; streams do not receive them', async () => {
   const { db } = await opened();
   const device = await insertDevice(db);
   const { decide } = deciding({ eventsLeft: () => 1 });
@@ -127,7 +127,7 @@ it('beyond the quota of events open alarms are kept, and go when they close; str
   ]);
 });
 
-it('streams are told that alarms go on as far as the rate goes, and always of the rest', async () => {
+it('streams receive that alarms go on within the rate, and everything else always', async () => {
   const { db } = await opened();
   const device = await insertDevice(db);
   const ofDevice = (given: AlarmSignal) => of(device, given);
@@ -154,13 +154,13 @@ it('an alarm with long names counts as several events', async () => {
   const { db } = await opened();
   const device = await insertDevice(db);
   const { decide } = deciding();
-  // Four bytes each, and written with every change.
+  // Four bytes each, written with every change.
   const named = of(device, { ...fired(), name: '\u{1f321}'.repeat(200) } as AlarmSignal);
   const opens = await db.transaction((tx) => decide(tx, [named]));
   expect(opens).toEqual(new Map([[device.accountId, 3]]));
 });
 
-it('beyond the quota an alarm that one transaction opens and closes leaves nothing', async () => {
+it('over the quota, an alarm that one transaction opens and closes leaves nothing', async () => {
   const { db } = await opened();
   const device = await insertDevice(db);
   const both = [of(device, fired()), of(device, signal({ kind: 'profile' }))];
@@ -176,7 +176,7 @@ it('beyond the quota an alarm that one transaction opens and closes leaves nothi
   expect(await rowsWhere(1)).toEqual([{ alarms: 1, changes: 1 }]);
 });
 
-it('ingest is told which senses are waited for, as long as they are', async () => {
+it('ingest knows which senses alarms wait for, as long as they do', async () => {
   const { db } = await opened();
   const device = await insertDevice(db);
   const { decide } = deciding();
@@ -188,14 +188,14 @@ it('ingest is told which senses are waited for, as long as they are', async () =
   expect(await waiting()).toEqual(new Map());
 });
 
-it('an episode that had been told before an upgrade gets an alarm that is announced, and tells nobody', async () => {
+it('an episode announced before an upgrade gets an alarm that counts as announced, and notifies nobody', async () => {
   const database = await opened();
   const house = await openHouse(ends, { DATABASE_URL: database.url });
   await addWebhook(house);
   const freezer = await addDevice(house, [tooWarm()]);
   await send(freezer, 9);
   await house.receiver.request();
-  // As the version before left it: evidence of an episode that was told, and no alarm.
+  // As the previous version left it: the evidence of an announced episode, and no alarm.
   await database.db.query('delete from alarm');
   await database.db.query('insert into alarm_upgrade select device_id from device_state');
   await send(freezer, 10);

@@ -11,7 +11,7 @@ afterEach(async () => {
 
 const minute = 60_000;
 
-it('three bad values 20 minutes old, then thirty live ones: one message, the old firings too old', async () => {
+it('three bad values 20 minutes old, then thirty live ones: one message, and the old firings are too old', async () => {
   const house = await openHouse(ends, { PUBLIC_URL: 'https://sensorium.example.org/' });
   await addWebhook(house);
   const freezer = await addDevice(house, [tooWarm()]);
@@ -49,7 +49,7 @@ it('three bad values 20 minutes old, then thirty live ones: one message, the old
   ]);
 });
 
-it('nobody to tell at first: says so; acknowledged, it is not told; snoozed, it is told when that ends', async () => {
+it('nobody to notify at first: says so; acknowledged, it is not announced; snoozed, it is announced when that ends', async () => {
   const house = await openHouse(ends);
   const { app } = house;
   const freezer = await addDevice(house, [tooWarm()]);
@@ -78,7 +78,7 @@ it('nobody to tell at first: says so; acknowledged, it is not told; snoozed, it 
   expect(received(house)[0]?.data).not.toHaveProperty('url');
 });
 
-it("a person's close ends the episode: the next firing opens another alarm, which is told", async () => {
+it('a person who closes an alarm ends the episode: the next firing opens another alarm, which is announced', async () => {
   const house = await openHouse(ends);
   await addWebhook(house);
   const freezer = await addDevice(house, [tooWarm()]);
@@ -101,7 +101,7 @@ it("a person's close ends the episode: the next firing opens another alarm, whic
   ]);
 });
 
-it('ends with a disagreeing value, another profile, and a sense that is taken out by REST or by the device', async () => {
+it('ends with a disagreeing value, another profile, and a sense that REST or the device removes', async () => {
   const house = await openHouse(ends);
   const { app } = house;
   const freezer = await addDevice(house, [tooWarm()]);
@@ -129,7 +129,7 @@ it('ends with a disagreeing value, another profile, and a sense that is taken ou
   ]);
 });
 
-it('a mute quiets a device until it ends', async () => {
+it('a mute suppresses notifications of a device until it ends', async () => {
   const house = await openHouse(ends);
   await addWebhook(house);
   const freezer = await addDevice(house, [tooWarm()]);
@@ -143,7 +143,7 @@ it('a mute quiets a device until it ends', async () => {
   expect(received(house)).toMatchObject([{ type: 'alarm.opened' }]);
 });
 
-it('streams send changes of alarms under a name of their own, resumable; a removed device says so', async () => {
+it('streams send changes of alarms as an event type of their own, resumable; removing a device sends one too', async () => {
   const house = await openHouse(ends);
   const { app, service } = house;
   const freezer = await addDevice(house, [tooWarm({}, { eventLog: false })]);
@@ -186,7 +186,7 @@ it('streams send changes of alarms under a name of their own, resumable; a remov
   expect(await listAlarms(house)).toEqual([]);
 });
 
-it('reports on Monday and on Tuesday, with the state reported before or after: told twice, none stays open', async () => {
+it('reports on Monday and on Tuesday, with the state reported before or after: announced twice, none stays open', async () => {
   const house = await openHouse(ends);
   await addWebhook(house);
   const freezer = await addDevice(house, [tooWarm({ engine: { gotoStId: 2 } })]);

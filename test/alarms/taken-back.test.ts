@@ -11,7 +11,7 @@ async function givenReceiver(status: () => number) {
   return receiver;
 }
 
-test('what reaches nobody is taken back, and told again later each time, without using up the quota', async () => {
+test('an announcement that reaches nobody is withdrawn and repeated, later each time, without using up the quota', async () => {
   let status = 500;
   const receiver = await givenReceiver(() => status);
   const owner = await given.givenDevice(db());
@@ -30,13 +30,13 @@ test('what reaches nobody is taken back, and told again later each time, without
       });
     expect(await usedBy(owner, 'webhook')).toBe(0);
     expect(receiver.received).toHaveLength(n + 1);
-    // A firing in the pause is of the same episode.
+    // A firing during the pause belongs to the same episode.
     const [again] = await decide(outbox, [firedOf(owner, world.nowTs + 1)]);
     expect(again).toMatchObject({ notified: false, notNotified: 'same-episode' });
     world.nowTs += pause * minuteMs - 1;
     await runTimer(outbox);
     expect(await findAlarm(owner)).toMatchObject({ announcement: n + 1 });
-    // The recipient itself failed five times by then and rests; its time is over too.
+    // The recipient itself has failed five times by then and rests; end that too.
     await db().query('update contact set rests_until = null');
     world.nowTs += 1;
     if (n === 4) status = 204;
@@ -48,7 +48,7 @@ test('what reaches nobody is taken back, and told again later each time, without
   expect(await usedBy(owner, 'webhook')).toBe(1);
 });
 
-test('where one of two refuses, nothing is taken back', async () => {
+test('if only one of two recipients refuses, nothing is withdrawn', async () => {
   const [refusing, taking] = [await givenReceiver(() => 500), await givenReceiver(() => 204)];
   const owner = await given.givenDevice(db());
   await addContact(owner, 'webhook', refusing.url);
@@ -60,7 +60,7 @@ test('where one of two refuses, nothing is taken back', async () => {
   expect(await usedBy(owner, 'webhook')).toBe(1);
 });
 
-test('a repeat that fails takes nothing back, and the next one is told all the same', async () => {
+test('a repeat that fails withdraws nothing, and the next one is sent all the same', async () => {
   let status = 204;
   const receiver = await givenReceiver(() => status);
   const owner = await given.givenDevice(db());
@@ -89,7 +89,7 @@ test('a repeat that fails takes nothing back, and the next one is told all the s
   expect(types).toEqual(['alarm.opened', 'alarm.repeated', 'alarm.repeated']);
 });
 
-test('an announcement is taken back once, however its last messages end at once', async () => {
+test('an announcement is withdrawn once, even if its last messages end at the same time', async () => {
   const receiver = await givenReceiver(() => 500);
   const owner = await given.givenDevice(db());
   for (const path of ['a', 'b']) await addContact(owner, 'webhook', `${receiver.url}/${path}`);

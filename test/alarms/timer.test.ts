@@ -13,7 +13,7 @@ async function givenWebhook(owner: given.Owner) {
   return receiver;
 }
 
-describe('an alarm that nobody could be told of is told by its timer', () => {
+describe('the timer announces an alarm that nobody could be notified of', () => {
   test('once there is a recipient', async () => {
     const owner = await given.givenDevice(db());
     const outbox = await start();
@@ -50,7 +50,7 @@ describe('an alarm that nobody could be told of is told by its timer', () => {
     await expect.poll(() => findAlarm(owner)).toMatchObject({ told: 'told', announcement: 1 });
   });
 
-  test('when a mute ends that it began in', async () => {
+  test('when the mute ends in which it began', async () => {
     const owner = await given.givenDevice(db());
     const receiver = await givenWebhook(owner);
     const outbox = await start();
@@ -82,7 +82,7 @@ describe('an alarm that began with measurements that were too old', () => {
     return { owner, receiver, outbox };
   };
 
-  test('is told after 15 minutes, with the time of the newest value', async () => {
+  test('is announced after 15 minutes, with the time of the newest value', async () => {
     const { owner, receiver, outbox } = await givenOld();
     world.newestTs = world.nowTs - newestAgoMs;
     world.nowTs += 15 * minuteMs - 1;
@@ -96,7 +96,7 @@ describe('an alarm that began with measurements that were too old', () => {
     });
   });
 
-  test('waits while its senses catch up by more than twice the time, and is told after that', async () => {
+  test('waits while its senses catch up by more than twice the time, and is announced after that', async () => {
     const { owner, receiver, outbox } = await givenOld();
     const beganMs = world.nowTs - newestAgoMs;
     for (const [look, forwardMs] of [31, 62].entries()) {
@@ -119,7 +119,7 @@ describe('an alarm that began with measurements that were too old', () => {
 describe('repeats', () => {
   const actions = { cloud: { sendPush: true }, repeatMs: 60 * minuteMs };
 
-  test('are put off to the end of a mute, and end with an acknowledgement', async () => {
+  test('are postponed to the end of a mute, and end with an acknowledgement', async () => {
     const owner = await given.givenDevice(db());
     const receiver = await givenWebhook(owner);
     const outbox = await start();
@@ -145,7 +145,7 @@ describe('repeats', () => {
   });
 });
 
-test('two processes tell of an alarm once', async () => {
+test('two processes announce an alarm once', async () => {
   const owner = await given.givenDevice(db());
   const outbox = await start();
   await decide(outbox, [firedOf(owner, world.nowTs)]);

@@ -30,7 +30,7 @@ async function addDevice(app: App, labels: string[]): Promise<string> {
   return deviceAuthUuid;
 }
 
-test('a key is told once, listed without itself, and counted', async () => {
+test('a key is shown once, listed without its text, and counted', async () => {
   const app = await openApp(service.url);
   const { keyId, key } = await makeKey(app, { scopes: ['data:read'] });
   expect(key).toMatch(/^sens_[\w-]{43}$/);
@@ -46,7 +46,7 @@ test('a key is told once, listed without itself, and counted', async () => {
   expect(usage.find(({ quota }) => quota === 'keys')?.used).toBe(1);
 });
 
-test('one that was revoked opens nothing from then on, in any process, and its streams end', async () => {
+test('a revoked key is refused from then on, in any process, and its streams end', async () => {
   const app = await openApp(service.url);
   const { keyId, key } = await makeKey(app, { scopes: ['data:read', 'devices:read'] });
   expect((await ask(key, '/v2/devices', second.url)).status).toBe(200);
@@ -61,7 +61,7 @@ test('one that was revoked opens nothing from then on, in any process, and its s
   expect(again.status).toBe(401);
 });
 
-test('in a list for a key no device has a token; what it registers has', async () => {
+test('lists for a key contain no device token; registering a device returns one', async () => {
   const app = await openApp(service.url);
   const { key } = await makeKey(app, { scopes: ['devices:read', 'devices:write'] });
   const made = await send(`${service.url}/v2/devices`, 'POST', configuration, key);
@@ -72,7 +72,7 @@ test('in a list for a key no device has a token; what it registers has', async (
   expect(own.devices[0]?.token).not.toBe('');
 });
 
-test('one with labels sees only devices that have one of them', async () => {
+test('a key with labels sees only devices that have one of them', async () => {
   const app = await openApp(service.url);
   const [cellar, attic] = [
     await addDevice(app, ['cellar', 'wine']),
@@ -110,7 +110,7 @@ test('one with labels sees only devices that have one of them', async () => {
   expect((await send(`${service.url}/v2/devices`, 'POST', configuration, key)).status).toBe(403);
 });
 
-test('one with labels streams the events of its devices', async () => {
+test('a key with labels streams the events of its devices', async () => {
   const app = await openApp(service.url);
   const [cellar, attic] = [await addDevice(app, ['cellar']), await addDevice(app, ['attic'])];
   const { key } = await makeKey(app, { scopes: ['data:read'], labels: ['cellar'] });
@@ -134,7 +134,7 @@ test('one with labels streams the events of its devices', async () => {
   await report(cellar, 2);
   for (const stream of [all, one])
     expect(await stream.until(1)).toMatchObject([{ deviceAuthUuid: cellar, newValue: 2 }]);
-  // Without the label nothing more is sent, and the other device's is.
+  // Without the label, this device's events are no longer sent, and the other device's are.
   await app.call('PUT', `/v2/devices/${cellar}/labels`, { labels: [] });
   await app.call('PUT', `/v2/devices/${attic}/labels`, { labels: ['cellar'] });
   await report(cellar, 3);
@@ -145,7 +145,7 @@ test('one with labels streams the events of its devices', async () => {
   one.close();
 });
 
-test('what it does is in the audit trail, and so is the key', async () => {
+test('the audit trail contains the key and what it does', async () => {
   const app = await openApp(service.url);
   const { keyId, key } = await makeKey(app, { scopes: ['devices:write'], name: 'installer' });
   await send(`${service.url}/v2/devices`, 'POST', configuration, key);
@@ -165,8 +165,8 @@ test('what it does is in the audit trail, and so is the key', async () => {
 
 test.each([
   ['without a scope', { scopes: [] }, '/scopes'],
-  ['with a scope that is none', { scopes: ['everything'] }, '/scopes/0'],
-  ['that has ended already', { scopes: ['data:read'], expiresTs: 1 }, '/expiresTs'],
+  ['with an unknown scope', { scopes: ['everything'] }, '/scopes/0'],
+  ['that has already expired', { scopes: ['data:read'], expiresTs: 1 }, '/expiresTs'],
   ['without a name', { scopes: ['data:read'], name: '' }, '/name'],
 ])('a key %s is refused', async (_what, given, path) => {
   const app = await openApp(service.url);

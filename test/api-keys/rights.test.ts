@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.close());
 
-/** What a route answers at once: of an answer that does not end, the beginning. */
+/** Calls a route and reads its status and detail. Closes an endless answer at once. */
 async function call({ method, path }: Route, token?: string) {
   const [, of = ''] = /\{(\w+)\}/.exec(path) ?? [];
   const at = path.replace(/\{\w+\}/, of === 'deviceAuthUuid' ? uuid : randomUUID());
@@ -51,7 +51,7 @@ async function call({ method, path }: Route, token?: string) {
   return { status: response.status, detail };
 }
 
-test.each(named)('%s is closed to strangers, and to keys that ended', async (_name, route) => {
+test.each(named)('%s is closed to strangers, and to keys that have ended', async (_name, route) => {
   expect((await call(route)).status).toBe(401);
   for (const key of [keys.expired, keys.revoked, `sens_${'A'.repeat(43)}`, 'sens_'])
     expect((await call(route, key)).status).toBe(401);
@@ -75,7 +75,7 @@ const ofDevice = named.filter(([, { path }]) => path.includes('{deviceAuthUuid}'
 
 test.each(ofDevice)('%s of a device is 404 for others', async (_name, route) => {
   if (route.scope === undefined) return;
-  // Sent as it is, some bodies are no valid request: that is said only to whom the device belongs.
+  // As sent, some bodies are invalid, which is reported only to the device's owner.
   const isChecked = route.body === undefined;
   const foreign = (await call(route, keys.foreign)).status;
   expect(isChecked ? foreign : [400, 404].includes(foreign)).toBe(isChecked ? 404 : true);
@@ -83,7 +83,7 @@ test.each(ofDevice)('%s of a device is 404 for others', async (_name, route) => 
   expect(status).toBe(route.isOfWholeAccount ? 403 : 404);
 });
 
-/** Asked for what is not there, or for nothing. */
+/** Statuses of requests for something that does not exist, or for nothing. */
 const others: Record<string, number> = {
   getPurpose: 404,
   getJob: 404,
@@ -93,7 +93,7 @@ const others: Record<string, number> = {
   getAlarm: 404,
 };
 
-test('a key opens what its scopes say', async () => {
+test('a key opens what its scopes name', async () => {
   const opened = named.filter(([, { scope, method }]) => scope && method === 'get');
   expect(opened.length).toBeGreaterThan(10);
   for (const [name, route] of opened) {

@@ -59,7 +59,7 @@ describe('a backup of the embedded database', () => {
     rmSync(dir, { recursive: true });
   });
 
-  /** Commits until told to stop, with rewrites, removals and checkpoints; gives the newest number. */
+  /** Commits until told to stop, with updates, deletions and checkpoints. Returns the newest number. */
   async function writeAlways(from: number) {
     let newest = from;
     let stopping = false;
@@ -75,7 +75,7 @@ describe('a backup of the embedded database', () => {
         await client.query('commit');
         newest = n;
         if (n % 40 === 0) await client.query('checkpoint');
-        // The log of what is written meanwhile then spans several files.
+        // So that the log written during the backup spans several files.
         if (n % 30 === 0) await client.query('select pg_switch_wal()');
         if (n % 100 === 0) await client.query('vacuum one');
       }
@@ -89,7 +89,7 @@ describe('a backup of the embedded database', () => {
     };
   }
 
-  test('made under load holds all that was committed before it, whole, and opens', async () => {
+  test('made under load contains everything that was committed before it, complete, and starts', async () => {
     const writing = await writeAlways(0);
     await expect.poll(writing.newest, { timeout: 60_000 }).toBeGreaterThan(120);
     const before = writing.newest();
@@ -97,7 +97,7 @@ describe('a backup of the embedded database', () => {
     const manifest = await backUp(dataDir, backup);
     const after = writing.newest() + 1;
     await writing.stop();
-    // It did not stand still meanwhile.
+    // Writing continued during the backup.
     expect(after).toBeGreaterThan(before + 1);
     expect(manifest.files).toBeGreaterThan(100);
 
@@ -116,21 +116,21 @@ describe('a backup of the embedded database', () => {
     expect(newest).toBeLessThanOrEqual(after);
     await runOn(restored.connectionString, async (client) => {
       await client.query(`insert into one values (1000000, '')`);
-      // No slot is left that would keep its log for ever.
+      // No slot remains that would keep its log for ever.
       expect((await client.query('select from pg_replication_slots')).rowCount).toBe(0);
     });
   });
 
-  test('is for nobody else to read', async () => {
+  test('is readable by its owner only', async () => {
     const backup = join(dir, 'under-load');
     expect((await stat(backup)).mode & 0o777).toBe(0o700);
     expect((await stat(join(backup, 'secret'))).mode & 0o777).toBe(0o600);
-    // The service's own password is made anew where it is restored.
+    // The service's own password is created anew after a restore.
     const expected = ['backup.json', 'database-password', 'postgresql', 'secret'];
     expect((await readdir(backup)).toSorted()).toEqual(expected);
   });
 
-  test('may be made while nothing runs', async () => {
+  test('can be made while nothing runs', async () => {
     const expected = await read(database.connectionString);
     await running.shift()?.stop();
     const backup = join(dir, 'cold');
@@ -140,14 +140,14 @@ describe('a backup of the embedded database', () => {
     expect(await read(restored.connectionString)).toEqual(expected);
   });
 
-  test('takes no place that is taken, and comes from no place without a database', async () => {
+  test('is not written to a path that exists, nor made of a directory without a database', async () => {
     await expect(backUp(dataDir, join(dir, 'cold'))).rejects.toThrow(StartError);
     await expect(backUp(join(dir, 'nothing'), join(dir, 'b'))).rejects.toThrow('holds no database');
     await expect(restore(join(dir, 'cold'), dataDir)).rejects.toThrow('holds a database already');
     expect(await readdir(dir)).not.toContain('b');
   });
 
-  test('with a link in it is not restored: a restore as root would read any file', async () => {
+  test('is not restored if it contains a link: a restore as root would read any file', async () => {
     const backup = join(dir, 'linked');
     await backUp(dataDir, backup);
     const shadow = join(dir, 'shadow');
@@ -176,11 +176,11 @@ describe('a backup of the embedded database', () => {
       await rm(path);
       if (isThere) await rename(kept, path);
     }
-    // The same backup, as it was, is restored.
+    // The same backup, unmodified, is restored.
     await restore(backup, join(dir, 'target-of-none'));
   });
 
-  test('is not restored when it is not whole, and what it meets is left alone', async () => {
+  test('is not restored if it is incomplete, and what is in its place stays untouched', async () => {
     const backup = join(dir, 'cold');
     const target = join(dir, 'target');
     await expect(restore(dir, target)).rejects.toThrow('not a complete backup');

@@ -9,10 +9,10 @@ import type { DatabaseKind } from '../support/database.ts';
 
 export type HomeKind = DatabaseKind | 'embedded';
 
-/** A place for an installation that is not there yet: a data directory, or an empty database. */
+/** A place for an installation: a data directory or a database, empty at first. */
 export type Home = {
   kind: HomeKind;
-  /** What the service and the commands find in their environment. */
+  /** The environment of the service and the commands. */
   variables: Record<string, string>;
   remove(): Promise<void>;
 };

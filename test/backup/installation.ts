@@ -6,7 +6,7 @@ import { connectDevice, type TestDevice } from '../journeys/device.ts';
 const day = 86_400_000;
 const credentials = { email: 'ann@example.org', password: 'correct horse battery' };
 
-/** Two warm measurements in a row send an SMS and a push, and move the device on. */
+/** Two warm measurements in a row send an SMS and a push, and move the device. */
 const purpose = {
   puId: 1,
   name: 'Greenhouse',
@@ -39,13 +39,13 @@ export type Installation = {
   pIds: string[];
   alarmIds: string[];
   jobId: string;
-  /** Has fired, has one more measurement to go until it fires, has a profile that waits for it. */
+  /** One device has fired, one needs one more measurement to fire, and one has a profile that waits for it. */
   fired: Registration;
   halfWay: Registration;
   waiting: Registration;
-  /** Where a reader of the account's events is, who saw all but the last one. */
+  /** The position of a reader of the account's events who saw all but the last one. */
   lastEventId: string;
-  /** When the last one happened. */
+  /** The time of the last one. */
   unseenTs: number;
 };
 
@@ -61,7 +61,7 @@ export async function call<T = Record<string, unknown>>(
   return JSON.parse(text) as T;
 }
 
-/** Makes it by REST and MQTT, as people and devices do. */
+/** Creates it by REST and MQTT, as people and devices do. */
 export async function install(url: string): Promise<Installation> {
   await call(url, 'POST', '/v2/accounts', { body: credentials });
   const { accountAuthToken: token } = await call<{ accountAuthToken: string }>(
@@ -104,9 +104,9 @@ export async function install(url: string): Promise<Installation> {
   const second = await connectDevice(halfWay);
   await second.publish('up/measurements', { sId: '0x01', val: 31, ts: now });
   await second.end();
-  // The last: a device that was never there does not answer it.
+  // It comes last: a device that never connects does not answer it.
   pIds.push(await profile(waiting));
-  // Presence is written now and then: when it was last seen, and that it is gone.
+  // Presence is written with a delay: when a device was last seen, and that it disconnected.
   const areGone = async () => {
     const { devices } = await call<{
       devices: { uuid: string; connected: boolean; lastSeenTs: number | null }[];
@@ -144,7 +144,7 @@ export async function install(url: string): Promise<Installation> {
   return { token, ...ids, fired, halfWay, waiting, unseenTs };
 }
 
-/** Numbers, positions and values that share a millisecond; some of them far in the past. */
+/** Numbers, positions and values that share a millisecond; some of them long past. */
 function oldMeasurements(now: number) {
   return Array.from({ length: 60 }, (_, i) => ({
     sId: i % 3 === 0 ? '0x02' : '0x01',
@@ -158,7 +158,7 @@ async function fire(device: TestDevice, ts: number): Promise<void> {
   await device.publish('up/measurements', { sId: '0x01', val: 32.5, ts: ts + 1 });
 }
 
-/** The id that a new stream begins with. */
+/** The id with which a new stream begins. */
 async function readEventId(url: string, token: string): Promise<string> {
   const abort = new AbortController();
   const { body } = await fetch(`${url}/v2/events/stream`, {
@@ -174,12 +174,12 @@ async function readEventId(url: string, token: string): Promise<string> {
   throw new Error('The stream has no id.');
 }
 
-/** What changes by being asked, with time, or from one start to the next. */
+/** Members that change with each request, with time, or from one start to the next. */
 const passing = new Set(['timestamp', 'lastUsedTs', 'expiresTs', 'port']);
-/** A delivery goes on while one looks. */
+/** A delivery continues during the comparison. */
 const delivered = new Set(['state', 'attempts', 'error', 'via', 'reason', 'changedTs']);
 
-/** The answer of every GET that the interface has, for every device and in several forms. */
+/** The answers of all GET routes, for every device and in several forms. */
 export async function readAnswers(url: string, at: Installation): Promise<Record<string, unknown>> {
   const answers: Record<string, unknown> = {};
   for (const path of listPaths(at)) {

@@ -5,8 +5,8 @@ const sensesEach = 8;
 const slice = 1_000_000;
 
 /**
- * Fills an empty database with so many rows of history, spread over the last 90 days: eight of ten are
- * measurements, one an event, one the same event by its sense.
+ * Fills an empty database with that many rows of history over the last 90 days: of ten rows, eight are measurements,
+ * one is an event, and one is the same event by its sense.
  */
 export async function fillRows(client: pg.Client, rows: number): Promise<void> {
   await client.query(`

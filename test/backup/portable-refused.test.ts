@@ -70,7 +70,7 @@ const countRows = async (url: string) =>
   });
 
 describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
-  test('nothing is restored that is not whole, and nothing is made there', async () => {
+  test('nothing incomplete is restored, and nothing is created', async () => {
     const target = await opened(emptyDatabase(kind));
     for (const [change, reason] of [
       [(file: string) => truncate(file, 1_000), 'truncated'],
@@ -89,7 +89,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
     expect(made).toEqual([]);
   });
 
-  test('a link in a copy is refused, wherever it stands: a restore as root would read any file', async () => {
+  test('a link in a copy is refused anywhere: a restore as root would read any file', async () => {
     const target = await opened(emptyDatabase(kind));
     const secretOf = (of: string) => join(of, 'secret');
     const linked = mkdtempSync(join(dir, 'linked-'));
@@ -97,7 +97,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
     await writeFile(secretOf(linked), 'a secret that a link shows to whoever asks for it');
     for (const file of ['measurement.copy.zst', 'portable.json', 'secret']) {
       const path = join(linked, file);
-      // What it leads to is exactly what should be there.
+      // The link's target is exactly what should be there.
       await rename(path, `${path}.kept`);
       await symlink(`${path}.kept`, path);
       const restoring = async () => {
@@ -119,7 +119,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
       `select from pg_tables where schemaname = current_schema()`,
     );
     expect(made).toEqual([]);
-    // Stores of backups share alike files so; whoever can make such a name could read the file already.
+    // Backup tools share equal files by hard links. Whoever can create one could read the file already.
     await rename(join(linked, 'measurement.copy.zst'), join(dir, `shared-${kind}`));
     await link(join(dir, `shared-${kind}`), join(linked, 'measurement.copy.zst'));
     await restoreInto(target.url, linked);
@@ -132,7 +132,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
     await writeFile(file, bytes);
   }
 
-  test('nothing is restored with a migration that this program does not know', async () => {
+  test('nothing with a migration that this program does not know is restored', async () => {
     const target = await opened(emptyDatabase(kind));
     const later = {
       ...manifest,
@@ -144,7 +144,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
     );
   });
 
-  test('nothing is restored where something is already, be it only a table of somebody else', async () => {
+  test("nothing is restored if something is there already, even if only somebody else's table", async () => {
     const ours = await opened(testDatabase(kind));
     await expect(restoreInto(ours.url)).rejects.toThrow('not empty');
     const other = await opened(emptyDatabase(kind));
@@ -153,7 +153,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
     expect((await other.db.query('select from somebodys')).rowCount).toBe(0);
   });
 
-  test('what is interrupted is refused by the service, and restored by a second run', async () => {
+  test('an interrupted restore is refused by the service, and completed by a second run', async () => {
     const target = await opened(emptyDatabase(kind));
     const abort = new AbortController();
     const config = { databaseUrl: target.url, dataDir, secret: null, previousSecret: null };
@@ -164,7 +164,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
       }),
     ).rejects.toThrow('aborted');
     await expect(migrate(target.url, { log })).rejects.toThrow('incomplete');
-    // What came before it is there, and does not come twice.
+    // What was restored before is still there, and is not restored twice.
     expect(await countRows(target.url)).toBe(rows * 0.9);
     expect((await target.db.query('select from device')).rowCount).toBe(0);
     await restoreInto(target.url);
@@ -173,7 +173,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
     await expect(restoreInto(target.url)).rejects.toThrow('not empty');
   });
 
-  test('a copy of an earlier schema is restored as that, and migrated; so is one that was interrupted', async () => {
+  test('a copy of an earlier schema is restored as it is and then migrated, also after an interruption', async () => {
     const { dir: migrations, remove } = makeLaterMigrations([
       { name: '900001_one', leastWriter: '0.2.0', sql: 'alter table device add column one int' },
       {
@@ -190,7 +190,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
         dir: migrations,
         complete: async () => undefined,
       });
-    // The copy's tables and rows are there when the first migration after them has run and the second fails.
+    // Once the first later migration has run and the second fails, the copy's tables and rows are there.
     await expect(load()).rejects.toThrow('configuration_of');
     expect(await countRows(target.url)).toBe(rows * 0.9);
     await target.db.query(
@@ -203,7 +203,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
     expect(found).toEqual([{ n: expect.any(Number) as number, of: ['of later'] }]);
   });
 
-  test('a copy of a version before 0.4.0 is refused by name, with the way, and nothing is made', async () => {
+  test('a copy of a version before 0.4.0 is refused by name, with the way, and nothing is created', async () => {
     const target = await opened(emptyDatabase(kind));
     const earlier = {
       ...manifest,
@@ -221,12 +221,12 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
 });
 
 describe.each(longOnly(['a data directory']))('into %s', () => {
-  // PostgreSQL writes down a negative number where it makes a cluster, and no server runs yet.
+  // While PostgreSQL creates a cluster and no server runs yet, its file contains a negative number.
   test.each([
     ['before the server is there', (pid: number) => pid < 0],
     ['while rows come in', (pid: number) => pid > 0],
   ])(
-    'what is killed %s is refused by the service, and restored by a second run',
+    'a restore that is killed %s is refused by the service, and completed by a second run',
     async (when, is) => {
       const home = join(dir, `killed ${when}`);
       const run = () =>
@@ -254,7 +254,7 @@ describe.each(longOnly(['a data directory']))('into %s', () => {
     },
   );
 
-  test('what fails leaves nothing that looks like a database', async () => {
+  test('a failed restore leaves nothing that looks like a database', async () => {
     const home = join(dir, 'failed');
     const abort = new AbortController();
     const config = { databaseUrl: null, dataDir: home, secret: null, previousSecret: null };
@@ -269,7 +269,7 @@ describe.each(longOnly(['a data directory']))('into %s', () => {
 });
 
 describe.each(shortOnly(['a copy']))('%s', () => {
-  test('of no database, or one that is not ours, is not made', async () => {
+  test('of no database, or of one that is not ours, is not made', async () => {
     const nowhere = { DATA_DIR: join(dir, 'nowhere') };
     const program = runProgram(process.execPath, ['src/cli/backup.ts', '--portable'], {
       env: nowhere,
@@ -289,7 +289,7 @@ describe.each(shortOnly(['a copy']))('%s', () => {
     if (!source) throw new Error('No source.');
     const target = join(dir, 'interrupted');
     await runOn(source.url, async (client) => {
-      // It cannot end before it is told to.
+      // So that it cannot end before it is told to.
       await client.query('begin');
       await client.query('lock table rejection in access exclusive mode');
       const program = runProgram(process.execPath, ['src/cli/backup.ts', '--portable', target], {
@@ -305,7 +305,7 @@ describe.each(shortOnly(['a copy']))('%s', () => {
     expect((await readdir(dir)).filter((name) => name.startsWith('interrupted'))).toEqual([]);
   });
 
-  test('tells one that is damaged from one that is none', async () => {
+  test('distinguishes a damaged copy from something else', async () => {
     const none = mkdtempSync(join(dir, 'none-'));
     expect(await findPortableManifest(none)).toBeNull();
     await writeFile(join(none, 'portable.json'), '{ "format": 2 }');

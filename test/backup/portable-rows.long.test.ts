@@ -17,7 +17,7 @@ import { fillRows } from './many-rows.ts';
 const secret = 'a secret that only this test knows, long enough';
 const rows = 200_000;
 
-/** Says the most memory that the program had, in kB. */
+/** Prints the program's peak memory, in kB. */
 const tellMemory = `data:text/javascript,process.on('exit', () => console.error('peak', process.resourceUsage().maxRSS))`;
 
 async function run(script: string, args: string[], url: string, dataDir: string) {
@@ -47,7 +47,7 @@ describe.each(databaseKinds)('many rows on %s', (kind) => {
     rmSync(dir, { recursive: true });
   });
 
-  /** Rows of a kilobyte. */
+  /** Adds rows of a kilobyte. */
   async function addWide(url: string, count: number): Promise<void> {
     await runOn(url, async (client) => {
       await client.query(
@@ -60,8 +60,8 @@ describe.each(databaseKinds)('many rows on %s', (kind) => {
     });
   }
 
-  // What is not streamed would need 120 MB more, twice.
-  test('go by in as much memory as a fifth of them', async () => {
+  // Without streaming, both programs would need 120 MB more.
+  test('take no more memory than a fifth of them', async () => {
     const [many = '', few = '', forMany = '', forFew = ''] = databases.map(({ url }) => url);
     const copies = [join(dir, 'many'), join(dir, 'few')] as const;
     const written = await run('backup', ['--portable', copies[0]], many, dir);
@@ -81,7 +81,7 @@ describe.each(databaseKinds)('many rows on %s', (kind) => {
     }
   });
 
-  test('are told as they go by', async () => {
+  test('are reported as they are copied', async () => {
     const told: RowsCopied[] = [];
     const target = mkdtempSync(join(dir, 'told-'));
     const onRows = (copied: RowsCopied) => void told.push(copied);
@@ -93,7 +93,7 @@ describe.each(databaseKinds)('many rows on %s', (kind) => {
     expect(told.map(({ rows }) => rows)).toEqual(
       told.map(({ rows }) => rows).toSorted((a, b) => a - b),
     );
-    // An estimate of the server's own.
+    // The expected number is an estimate by the server.
     expect(told[0]?.expected).toBeGreaterThan(0.8 * all);
     expect(told[0]?.expected).toBeLessThan(1.2 * all);
   });
@@ -112,7 +112,7 @@ describe('the progress line', () => {
     return text;
   }
 
-  test('is one that changes on a terminal, every second', () => {
+  test('changes one line on a terminal, every second', () => {
     const text = show(true, [
       [7_000, 1],
       [7_500, 2],
@@ -125,7 +125,7 @@ describe('the progress line', () => {
     );
   });
 
-  test('is a line every five seconds elsewhere, without a share that is not known', () => {
+  test('prints a line every five seconds elsewhere, without a percentage if it is unknown', () => {
     const text = show(false, [
       [0, 1],
       [4_999, 2],

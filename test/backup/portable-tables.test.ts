@@ -30,9 +30,9 @@ async function opened(database: Promise<TestDatabase>): Promise<TestDatabase> {
 }
 
 describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (kind) => {
-  test('are all there are but those that are left out for a reason', async () => {
+  test('are all tables, except those omitted for a reason', async () => {
     const { db } = await opened(testDatabase(kind));
-    // Also of other schemas, except what TimescaleDB keeps its chunks in.
+    // Includes other schemas, except those of TimescaleDB's chunks.
     const { rows } = await db.query<{ name: string; relkind: string }>(
       `select c.relname as name, c.relkind
          from pg_class c
@@ -48,7 +48,7 @@ describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (
     );
   });
 
-  test('come with all their columns but computed ones and numbers of transactions', async () => {
+  test('have all their columns, except computed ones and transaction numbers', async () => {
     const { db } = await opened(testDatabase(kind));
     const { rows } = await db.query<{ name: string; column: string; type: string }>(
       `select table_name as name, column_name as column, udt_name as type
@@ -61,12 +61,12 @@ describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (
     }
   });
 
-  test('are as they were at one moment, while others go on writing', async () => {
+  test('are a snapshot of one moment, while others keep writing', async () => {
     const source = await opened(testDatabase(kind));
     const accountId = await insertAccount(source.db);
     let written = 0;
     let stopping = false;
-    // Each device has its state: half of such a transaction is in no copy.
+    // Each device has its state. No copy may contain half of such a transaction.
     const writing = (async () => {
       while (!stopping) {
         await source.db.query(
@@ -83,7 +83,7 @@ describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (
     let after = 0;
     const copyDir = mkdtempSync(join(dir, kind));
     const manifest = await runOn(source.url, async (client) => {
-      // The copy waits here with the devices behind it and their states before it.
+      // The copy waits here, with the devices still to come and their states already written.
       await client.query('begin');
       await client.query('lock table session in access exclusive mode');
       const copying = writeTables(source.url, copyDir);
@@ -110,11 +110,11 @@ describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (
     expect(rows[0]?.states).toBe(rows[0]?.devices);
     expect(rows[0]?.devices).toBeGreaterThanOrEqual(before);
     expect(rows[0]?.devices).toBeLessThanOrEqual(after);
-    // Numbers go on behind the last one that was given.
+    // Sequences continue after the last number.
     await newDevice(target.db, accountId);
   });
 
-  test('are put back as they were; nobody is connected, and no transaction is still to come', async () => {
+  test('are restored as they were; nobody is connected, and no transaction lies ahead', async () => {
     const source = await opened(testDatabase(kind));
     await source.db.query(
       `with a as (insert into account (email, password_hash, name)

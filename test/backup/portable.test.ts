@@ -23,10 +23,10 @@ async function command(script: 'backup' | 'restore', args: string[], env: Record
   return { status, said: program.stdout() + program.stderr() };
 }
 
-/** Counts that are written a moment behind what they count. */
+/** Counts that are written a moment after what they count. */
 const lagging = ['eventsPerDay', 'storedBytes'];
 
-/** What waited is sent as soon as the target runs: what became of it is left out, and counts that lag behind. */
+/** Removes the results of waiting notifications, which are sent as soon as the target runs, and delayed counts. */
 function withoutOutcomes(answers: Record<string, unknown>): unknown {
   const left = (_key: string, value: unknown): unknown => {
     const { kind, recipient, quota } = (value ?? {}) as Record<string, unknown>;
@@ -58,9 +58,9 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
 
   beforeAll(async () => {
     phones = await startPhones();
-    // Who restores the copy of an embedded database elsewhere finds its secret in it.
+    // Whoever restores the copy of an embedded database elsewhere finds its secret in the copy.
     from = await newHome(fromKind, fromKind === 'embedded' ? null : secret);
-    // Its SMS come to nobody: they wait.
+    // Nobody receives its SMS, so they wait.
     const dead = { driver: 'webhook' as const, url: await urlOfNobody(), timeoutMs: 1_000 };
     source = await startAt(from, (config) => {
       const { sms, ...rest } = phones.notifications;
@@ -82,7 +82,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
     rmSync(dir, { recursive: true });
   });
 
-  /** As the policies and the aggregate's job would have left it. */
+  /** Does what the policies and the aggregate's job would have done. */
   async function compress(url: string): Promise<void> {
     await runOn(url, async (client) => {
       const { rows } = await client.query<{ n: string }>(
@@ -121,7 +121,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
     target = await startAt(to, (config) => ({ ...config, notifications }));
     const after = await readAnswers(target.url, at);
     expect(Object.keys(after).length).toBeGreaterThan(30);
-    // Whoever fired has some of everything.
+    // The device that fired has something in every list.
     const own = Object.entries(before).filter(([path]) => path.includes(at.fired.deviceAuthUuid));
     for (const [path, answer] of own)
       for (const list of Object.values(answer as object))
@@ -129,7 +129,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
     expect(withoutOutcomes(after)).toEqual(withoutOutcomes(before));
   });
 
-  test('delivers the notification that waited', async () => {
+  test('delivers the notification that was waiting', async () => {
     await expect.poll(() => phones.texts.length, { timeout: 60_000 }).toBe(1);
     expect(phones.texts[0]).toMatchObject({
       text: expect.stringMatching(/Open the window\nOver since /),
@@ -145,7 +145,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
     expect(phones.pushes).toHaveLength(1);
   });
 
-  test('goes on where a stream was, and skips nothing', async () => {
+  test('resumes a stream where it was, and skips nothing', async () => {
     const url = `${target?.url}/v2/events/stream`;
     const stream = await readEvents(url, at.token, at.lastEventId);
     const device = await connectDevice({ ...at.fired, port: target?.mqttPort ?? 0 });
@@ -155,7 +155,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
     await expect.poll(seen, { timeout: 60_000 }).toContain(at.unseenTs + 1);
     expect(seen()).toContain(at.unseenTs);
     stream.close();
-    // From here on as ever: nothing comes twice.
+    // From here on nothing is repeated.
     const resumed = await readEvents(url, at.token, stream.lastId());
     const again = await connectDevice({ ...at.fired, port: target?.mqttPort ?? 0 });
     await again.publish('up/state', { puId: 1, stId: 1, ts: at.unseenTs + 2 });
@@ -164,7 +164,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
     resumed.close();
   });
 
-  test('fires with the next measurement where evidence was half way', async () => {
+  test('fires with the next measurement if the evidence was half complete', async () => {
     const path = `/v2/events/${at.halfWay.deviceAuthUuid}?type=sense`;
     const events = () => call<{ events: object[] }>(target?.url ?? '', 'GET', path, at);
     expect((await events()).events).toEqual([]);

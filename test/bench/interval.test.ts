@@ -3,7 +3,7 @@ import { medianInterval } from '../../bench/pairs/interval.ts';
 
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
-test('the ranks are those of tables of the sign test', () => {
+test('the ranks equal those in tables of the sign test', () => {
   const expected: [count: number, low: number, high: number, coverage: number][] = [
     [6, 1, 6, 0.9688],
     [10, 2, 9, 0.9785],
@@ -18,7 +18,7 @@ test('the ranks are those of tables of the sign test', () => {
   }
 });
 
-test('too few values for 95 % give all of them, and say how sure that is', () => {
+test('too few values for 95 % give the whole range, with its actual confidence', () => {
   expect(medianInterval([1.2, 0.9])).toEqual({ median: 1.05, low: 0.9, high: 1.2, coverage: 0.5 });
   expect(medianInterval([1])).toMatchObject({ median: 1, low: 1, high: 1, coverage: 0 });
   expect(medianInterval(upTo(5)).coverage).toBeCloseTo(0.9375, 4);
@@ -39,13 +39,13 @@ test('a value that is not a number gives no interval', () => {
   expect(medianInterval([]).median).toBeNaN();
 });
 
-test('it holds the true median as often as it says', () => {
+test('the interval contains the true median as often as stated', () => {
   let state = 7;
   const draw = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
   const trials = 4_000;
   let held = 0;
   for (let trial = 0; trial < trials; trial += 1) {
-    // Skewed, as ratios of times are: the median of -ln(u) is ln 2.
+    // Skewed, as ratios of times are. The median of -ln(u) is ln 2.
     const { low, high } = medianInterval(Array.from({ length: 15 }, () => -Math.log(draw())));
     if (low <= Math.LN2 && Math.LN2 <= high) held += 1;
   }

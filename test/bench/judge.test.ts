@@ -9,7 +9,7 @@ const comparison: Comparison = {
   target: 0.6,
 };
 
-/** A median of `acks` and `clientCores` over three rounds. */
+/** Three rounds whose medians are `acks` and `clientCores`. */
 function roundsOf(acks: number, clientCores: number): Metrics[] {
   return [0.9, 1, 1.1].map((noise) => ({
     acksPerSecond: acks * noise,
@@ -26,7 +26,7 @@ const judged = (ours: Metrics[], beside: Metrics[], asked = comparison) =>
     ]),
   );
 
-test('a ratio of medians is held against its bound', () => {
+test('a ratio of medians is compared with its bound', () => {
   const verdict = judged(roundsOf(60, 0.3), roundsOf(100, 0.5));
   expect(verdict).toMatchObject({ ratio: 0.6, reached: true, clientBound: [] });
   expect(judged(roundsOf(59, 0.3), roundsOf(100, 0.5)).reached).toBe(false);
@@ -42,7 +42,7 @@ test('the range of ratios is that of single rounds', () => {
   expect({ ratio, spread }).toEqual({ ratio: 0.6, spread: [0.4, 0.8] });
 });
 
-test('where the load client was the bottleneck, the verdict says against which', () => {
+test('if the load client was the bottleneck, the verdict says in which comparison', () => {
   const verdict = judged(roundsOf(60, 0.5), roundsOf(100, 0.96));
   expect(verdict.clientBound).toEqual(['bare aedes']);
 });

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import defaults from '../../config/default.ts';
 import { limitsFor, raisedLimits } from '../../bench/service.ts';
 
-test('only limits that a tree knows are raised there', async () => {
+test('raises only limits that a tree knows', async () => {
   const tree = mkdtempSync(join(tmpdir(), 'sensorium-limits-'));
   try {
     mkdirSync(join(tree, 'config'));
@@ -18,7 +18,7 @@ test('only limits that a tree knows are raised there', async () => {
   }
 });
 
-test('the rates of a device are raised in this tree', async () => {
+test('raises the rates of a device in this tree', async () => {
   const { mqtt } = await limitsFor(new URL('../..', import.meta.url).pathname);
   expect(mqtt).toEqual(raisedLimits.mqtt);
   expect(mqtt?.['messagesPerSecond']).toBeGreaterThan(defaults.mqtt?.messagesPerSecond ?? 0);

@@ -16,7 +16,7 @@ type Results = {
 
 const project = new URL('../..', import.meta.url).pathname;
 
-test('this tree is compared with itself, in all works', async () => {
+test('compares this tree with itself, in all workloads', async () => {
   const out = mkdtempSync(join(tmpdir(), 'sensorium-pairs-smoke-'));
   const file = join(out, 'pairs.json');
   const args = ['bench/pairs.ts', '--before', '.', '--smoke', '--json', file];

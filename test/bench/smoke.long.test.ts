@@ -15,7 +15,7 @@ type Results = {
 
 const project = new URL('../..', import.meta.url).pathname;
 
-test('the bench still measures every row, whatever the times', async () => {
+test('the benchmark still measures every row, whatever the times', async () => {
   const out = mkdtempSync(join(tmpdir(), 'sensorium-bench-smoke-'));
   try {
     await promisify(execFile)(process.execPath, ['bench/bench.ts', '--smoke', '--out', out], {

@@ -41,7 +41,7 @@ describe.each(databaseKinds)('the status of bridges on %s', (kind) => {
     (await database.db.query<{ n: number }>('select count(*)::int as n from bridge_status')).rows[0]
       ?.n;
 
-  it('is kept a row for each run, replaced by the next one of it', async () => {
+  it("is one row per run, which the run's next status replaces", async () => {
     const first = row(2);
     await saveBridgeStatus(database.db, first);
     await saveBridgeStatus(database.db, {
@@ -71,7 +71,7 @@ describe.each(databaseKinds)('the status of bridges on %s', (kind) => {
     expect(await countRows()).toBe(0);
   });
 
-  it('that nobody refreshes counts as gone, and is removed by whoever writes next', async () => {
+  it('counts as gone once nobody refreshes it, and the next writer removes it', async () => {
     const [dead, alive] = [row(3), row(4)];
     await saveBridgeStatus(database.db, dead);
     await age(20);
@@ -79,7 +79,7 @@ describe.each(databaseKinds)('the status of bridges on %s', (kind) => {
     expect(await listIds()).toEqual([4]);
     expect(await countRows()).toBe(2);
     await age(100);
-    // A process that was stopped for so long is back with its own row, and takes the other one away.
+    // A process that was suspended for that long returns with its own row, and removes the other.
     await saveBridgeStatus(database.db, alive);
     expect(await listIds()).toEqual([4]);
     expect(await countRows()).toBe(1);

@@ -6,7 +6,7 @@ import type { RequestInfo } from '../../src/http/request.ts';
 const secret = 'the-secret-of-the-broker';
 const right = `Bearer ${secret}`;
 
-/** What becomes of requests from addresses; what was counted. */
+/** The results of requests from addresses, and what was counted. */
 function start() {
   const counted: string[] = [];
   const check = createSecretCheck({
@@ -24,7 +24,7 @@ function start() {
 }
 
 describe('wrong secrets of a hook', () => {
-  test('are looked at 30 times a minute, then not even a right one is, of that address', async () => {
+  test('are checked 30 times a minute; then even a right one of that address is refused unchecked', async () => {
     const { ask, counted } = start();
     for (let n = 0; n < 30; n += 1)
       expect(await ask('6.6.6.6', `Bearer ${n}`)).toBe('unauthenticated');
@@ -35,7 +35,7 @@ describe('wrong secrets of a hook', () => {
     expect(counted.filter((reason) => reason === 'throttled')).toHaveLength(2);
   });
 
-  test('do not shut out a broker that was in before, behind the same address', async () => {
+  test('do not lock out a broker that was accepted before, at the same address', async () => {
     const { ask } = start();
     expect(await ask('6.6.6.6', right)).toBe('in');
     for (let n = 0; n < 100; n += 1) await ask('6.6.6.6', `Bearer ${n}`);
@@ -58,7 +58,7 @@ describe('wrong passwords of a bridge', () => {
     return { check, counted };
   }
 
-  test('are looked at 30 times a minute and address; all are counted', async () => {
+  test('are checked 30 times a minute and address; all are counted', async () => {
     const { check, counted } = startBridges();
     for (let n = 0; n < 1_000; n += 1) expect(await check(`${n}`, '6.6.6.6')).toBe(false);
     expect(await check(secret, '6.6.6.6')).toBe(false);
@@ -67,7 +67,7 @@ describe('wrong passwords of a bridge', () => {
     expect(await check(secret, '7.7.7.7')).toBe(true);
   });
 
-  test('shut out no bridge that was in before, nor any where the broker names no address', async () => {
+  test('lock out no bridge that was accepted before, nor any if the broker gives no address', async () => {
     const { check, counted } = startBridges();
     expect(await check(secret, '6.6.6.6')).toBe(true);
     for (const address of ['6.6.6.6', undefined]) {

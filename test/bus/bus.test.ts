@@ -8,7 +8,7 @@ import { monotonicClock } from '../../src/lib/clock.ts';
 const revoked = (accountId: number) => ({ accountId });
 
 describe('the local bus', () => {
-  test('calls listeners at once and in order, and one that throws harms no other', () => {
+  test('calls listeners at once and in order; one that throws does not affect the others', () => {
     const errors: unknown[] = [];
     const bus = createLocalBus({ onListenerError: (error) => errors.push(error) });
     const heard: string[] = [];
@@ -55,7 +55,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     bus.subscribe('resync', () => heard.push('resync'));
     return heard;
   }
-  /** Publishes until it arrives: proof that the way is open. */
+  /** Publishes until a message arrives, which proves that the connection works. */
   async function expectToArrive(from: Bus, heard: unknown[], accountId: number) {
     await vi.waitFor(
       () => {
@@ -66,7 +66,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     );
   }
 
-  test('tells oneself at once and only once, and the others', async () => {
+  test('delivers to the publisher at once and only once, and to the others', async () => {
     const [a, b] = [await startBus(), await startBus()];
     const [atA, atB] = [listen(a), listen(b)];
     a.publish('revoked', revoked(1));
@@ -75,14 +75,14 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     const patience = { timeout: 60_000 };
     await vi.waitFor(() => expect(atA).toContainEqual(revoked(2)), patience);
     await vi.waitFor(() => expect(atB).toContainEqual(revoked(1)), patience);
-    // What A published before must have come back to it by now, and was not heard again.
-    // On a busy machine a heartbeat of 100 ms may be missed: `resync` between them is no message of theirs.
+    // What A published first has returned to it by now, and was not delivered again. A busy machine may miss a
+    // heartbeat of 100 ms, so a `resync` between the messages is ignored.
     const messages = (heard: unknown[]) => heard.filter((one) => one !== 'resync');
     expect(messages(atA)).toEqual([revoked(1), revoked(2)]);
     expect(messages(atB)).toEqual([revoked(2), revoked(1)]);
   });
 
-  test('carries every kind of message as it is', async () => {
+  test('carries every kind of message unchanged', async () => {
     const [a, b] = [await startBus(), await startBus()];
     const down = { topic: 'profile' as const, payload: { deep: [1, { x: null }] }, pId: 'p' };
     const heard: unknown[] = [];
@@ -97,7 +97,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     ]);
   });
 
-  test('leaves alone what it does not understand', async () => {
+  test('ignores what it does not understand', async () => {
     const [a, b] = [await startBus(), await startBus()];
     const heard = listen(b);
     const client = await connectRedis({ url: redis.url, onError: () => {} });
@@ -113,7 +113,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     expect(errors.length).toBeGreaterThanOrEqual(4);
   });
 
-  test('comes back when Redis does, and says that something may have been missed', async () => {
+  test('recovers when Redis does, and reports that messages may have been missed', async () => {
     const [a, b] = [await startBus(), await startBus()];
     const [atA, atB] = [listen(a), listen(b)];
     await redis.restart();
@@ -123,7 +123,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     await expectToArrive(b, atA, 5);
   });
 
-  test('hears oneself while Redis is away, and starts without it', async () => {
+  test('delivers to its own process while Redis is away, and starts without it', async () => {
     const a = await startBus();
     const atA = listen(a);
     await redis.kill();
@@ -136,7 +136,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     await expectToArrive(late, atA, 8);
   });
 
-  test('connects again when a connection hangs without breaking', async () => {
+  test('reconnects when a connection hangs without breaking', async () => {
     const [a, b] = [await startBus(), await startBus()];
     const atB = listen(b);
     redis.pause();

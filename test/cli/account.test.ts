@@ -118,7 +118,7 @@ describe('npm run account, beside a running service with registration closed', (
     );
   });
 
-  test('shows and changes what an account may have', async () => {
+  test('shows and changes the quotas of an account', async () => {
     await account(env, ['create', 'quota@example.com'], 'first password\n');
     const quota = (...args: string[]) => account(env, ['quota', 'quota@example.com', ...args]);
     expect((await quota()).stdout).toMatch(/^devices  0 of 10000\ndevicesPerDay  0 of 20000\n/);
@@ -156,7 +156,7 @@ describe('npm run account, beside a running service with registration closed', (
     expect(wrong.stderr).toBe('devices: expected a whole number above 0 or "default", got "-1".\n');
   });
 
-  test('disables and enables, and all that it does stands in the audit trail', async () => {
+  test('disables and enables, with entries in the audit trail', async () => {
     const email = 'audit@example.com';
     await account(env, ['create', email], 'first password\n');
     const logIn = async () => {
@@ -203,12 +203,12 @@ describe('npm run account, beside a running service with registration closed', (
     );
   });
 
-  test('says what is wrong and exits 1, or 2 for what it does not understand', async () => {
+  test('says what is wrong and exits with 1, or with 2 for what it does not understand', async () => {
     const [short, empty, nobody, argument, unknown] = await Promise.all([
       account(env, ['create', 'no address'], 'short\n'),
       account(env, ['create', 'you@example.com']),
       account(env, ['delete', 'nobody@example.com', '--yes']),
-      // A password is never an argument: everybody on the machine would see it.
+      // A password is never an argument, because everybody on the machine could see it.
       account(env, ['create', 'you@example.com', 'correct horse']),
       account(env, ['explode']),
     ]);
@@ -231,7 +231,7 @@ test.each([
   'retention apply',
   'secret status',
   'secret accept',
-])('npm run %s makes no database where DATA_DIR has none', async (command) => {
+])('npm run %s creates no database if DATA_DIR has none', async (command) => {
   const [name, ...args] = command.split(' ');
   const dir = makeTemporaryDir();
   const env = { DATA_DIR: join(dir, 'mistyped') };

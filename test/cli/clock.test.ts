@@ -6,7 +6,7 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 // The programs themselves, as an operator runs them beside the service.
-describe.each(databaseKinds)('what an operator says of time and history, on %s', (kind) => {
+describe.each(databaseKinds)("an operator's commands for time and history, on %s", (kind) => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await testDatabase(kind);
@@ -39,7 +39,7 @@ describe.each(databaseKinds)('what an operator says of time and history, on %s',
       [behindMs, isDoubted],
     );
 
-  test('npm run clock says what time it is, and whether anybody has looked at it', async () => {
+  test('npm run clock says what time it is, and whether any process has checked it', async () => {
     const { status, lines, stderr } = await run('clock');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(lines[0]).toMatch(/^The service's clock says \d{4}-\d\d-\d\dT[\d:.]+Z\.$/);
@@ -50,7 +50,7 @@ describe.each(databaseKinds)('what an operator says of time and history, on %s',
     );
   });
 
-  test('npm run clock -- believe ends a doubt, and says that there was none', async () => {
+  test('npm run clock -- believe ends a doubt, or says that there was none', async () => {
     await believe(365 * dayMs, true);
     const doubted = await run('clock');
     expect(doubted.lines[1]).toMatch(

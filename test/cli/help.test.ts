@@ -4,7 +4,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { runProgram } from '../journeys/process.ts';
 import { isLong, shortOnly } from '../support/share.ts';
 
-/** Those of package.json that run a program of ours, but for the service, and its arguments: file and name. */
+/** The scripts of package.json that run our programs, except the service: file and name. */
 const programs = Object.entries(manifest.scripts).flatMap(([name, script]) => {
   const file = /\b(?:src\/cli|bench|test\/faults|test\/upgrades)\/[\w-]+\.ts/.exec(script)?.[0];
   return file === undefined ? [] : [[name, file] as const];
@@ -14,16 +14,16 @@ const alone = readdirSync('bench')
   .filter((file) => readFileSync(`bench/${file}`, 'utf8').includes('npx node bench/'))
   .map((file) => [`bench/${file}`, `bench/${file}`] as const);
 
-/** `npm test` has those beside `npm start`, `npm run test:nightly` those that measure. */
+/** `npm test` covers the commands beside `npm start`; `npm run test:nightly` covers those that measure. */
 const here = [...programs, ...alone].filter(([, file]) => file.startsWith('src/cli/') !== isLong);
 
-test('all programs are meant', () => {
+test('the list contains all programs', () => {
   const names = [...programs, ...alone].map(([name]) => name);
   expect(names).toEqual(expect.arrayContaining(['simulate', 'bench:load', 'oracle', 'fixture']));
   expect(names).toContain('bench/polls.ts');
 });
 
-test.each(here)('%s --help says how it is used', async (name, file) => {
+test.each(here)('%s --help explains its use', async (name, file) => {
   const program = runProgram(process.execPath, [file, '--help'], { env: {} });
   expect(await program.ended()).toBe(0);
   expect(program.stdout()).toContain(name);
@@ -53,7 +53,7 @@ test.each(
   expect(program.stderr()).toContain(`${said}\n\nUsage:\n  `);
 });
 
-test('numbers and names that options do not take are said without a stack', async () => {
+test('wrong numbers and names in options are reported without a stack trace', async () => {
   const program = runProgram(process.execPath, ['bench/bench.ts', '--rounds', 'x'], { env: {} });
   expect(await program.ended()).toBe(2);
   expect(program.stderr()).toMatch(/^--rounds: expected a number above 0, got "x"\.\n\nUsage: /);

@@ -98,7 +98,7 @@ test.skipIf(!hasPandas)('the Python program reads a frame, and saves a plot', as
 });
 
 test.skipIf(findProgram('curl') === null)(
-  'a month is exported, and goes on where it broke off',
+  'a month is exported, and resumes where it broke off',
   async () => {
     const today = new Date();
     const ofLastMonth = (day: number, hour = 0, ms = 0) =>

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Stands before a service and can break off an answer. */
+/** A proxy before a service that can break off an answer. */
 export type Gate = {
   url: string;
-  /** Answers to requests with this in their address break off within their body; null: none does. */
+  /** Breaks off the bodies of answers to requests whose address contains this; null: none. */
   breakAt(part: string | null): void;
   /** Requests so far. */
   count(): number;

@@ -12,7 +12,7 @@ describe.skipIf(!hasChromium)('the page of the reference, in a browser', () => {
   beforeAll(async () => {
     [service, browser] = await Promise.all([testService(), startChromium()]);
   });
-  // A page for each try: one that was left half-way has its operations open already.
+  // A new page for each try: one that was left midway has operations open already.
   beforeEach(async () => {
     complaints.length = 0;
     page = await browser.newPage();
@@ -28,7 +28,7 @@ describe.skipIf(!hasChromium)('the page of the reference, in a browser', () => {
     await service?.close();
   });
 
-  /** Opens an operation and executes it as it is filled in; gives status and body. */
+  /** Opens an operation and executes it as it is filled in. Returns status and body. */
   async function tryOut(
     tag: string,
     operationId: string,
@@ -42,7 +42,7 @@ describe.skipIf(!hasChromium)('the page of the reference, in a browser', () => {
     return { status: status.trim(), body: await answer.locator('pre').first().innerText() };
   }
 
-  test('an account is made by its example, and its token opens what it owns', async () => {
+  test('its example creates an account, whose token opens what it owns', async () => {
     const registered = await tryOut('Accounts', 'registerAccount');
     expect(registered.status).toBe('200');
     const { accountAuthToken } = JSON.parse(registered.body) as { accountAuthToken: string };

@@ -5,7 +5,7 @@ import { blocksOf, readProjectFile } from '../docs/readme.ts';
 import { projectDir, runProgram } from '../journeys/process.ts';
 import { type TestService, testService } from '../journeys/service.ts';
 
-/** Has its own package.json and lockfile; what is installed there stays for the next run. */
+/** It has its own package.json and lockfile. What is installed there stays for the next run. */
 const directory = join(projectDir, 'test/clients/typescript');
 
 async function run(program: string, ...args: string[]): Promise<string> {
@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.close());
 
-/** What has a default may be left out of a request. */
+/** A request may omit what has a default. */
 const options = ['--default-non-nullable=false'];
 
 test('a generated client compiles under strict, and leads from an account to a measurement', async () => {

@@ -17,7 +17,7 @@ import { databaseKinds, testDatabase, type TestDatabase } from '../support/datab
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const waits = { ringMaxAgeMs: 15 * minuteMs, reportedForMs: hourMs };
-/** By an hour, a wait of an hour is not told from a leap by its length alone. */
+/** An hour, because by its length alone an hour's leap looks like an hour's wait. */
 const leaps = [hourMs, 365 * 24 * hourMs];
 
 describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
@@ -25,7 +25,7 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
   let process: IngestProcess;
   let device: DeviceIdentity;
   let nowTs: number;
-  /** By how much the clock of the process has gone on since it is right. */
+  /** How far the process's clock has advanced since it is right. */
   let passedMs = 0;
   beforeAll(async () => {
     database = await testDatabase(kind);
@@ -43,7 +43,7 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
 
   const run = async (sql: string, values: unknown[] = []) =>
     (await database.db.query<Record<string, unknown>>(sql, values)).rows;
-  /** How long after now a column of a table's only row of the device or account is, in minutes; null where it is. */
+  /** How many minutes after now the time in a column of the device's or account's only row is; null if it is null. */
   const minutes = async (table: string, column: string) => {
     const owner = { device_due: 'device_id', alarm_snooze: 'device_id', device_mute: 'device_id' }[
       table
@@ -57,7 +57,7 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
     return row?.['at'] === null || row === undefined ? null : Math.round(Number(row['at']));
   };
 
-  test('every column with a time is either brought back or left alone for a reason', async () => {
+  test('every time column is either brought back or left alone for a reason', async () => {
     const rows = await run(
       `select c.table_name || '.' || c.column_name as name
          from information_schema.columns c
@@ -75,7 +75,7 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
     expect(Object.keys(leftAlone).filter((name) => changed.includes(name))).toEqual([]);
   });
 
-  test.each(leaps)('by %d ms, messages go out when they would have gone out', async (leapMs) => {
+  test.each(leaps)('by %d ms, messages are sent when they would have been sent', async (leapMs) => {
     const { accountId } = device;
     const [contact] = await run(
       `insert into contact (account_id, kind, address, address_normal, place, confirmed_at,
@@ -104,7 +104,7 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
     expect(await bringBack(database.db, nowTs, waits)).not.toHaveProperty('notification');
   });
 
-  test.each(leaps)('by %d ms, quiet ends when it would have ended', async (leapMs) => {
+  test.each(leaps)('by %d ms, muting ends when it would have ended', async (leapMs) => {
     const until = [device.deviceId, nowTs + leapMs];
     await run(
       `insert into alarm_snooze (device_id, pu_id, st_id, ev_id, p_id, until_at, snoozed_by, snoozed_at)
@@ -133,7 +133,7 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
     );
   };
 
-  test('an alarm that nobody was told of is looked at within its longest wait, and closes', async () => {
+  test('an alarm that notified nobody is checked within its longest wait, and closes', async () => {
     const leapTs = nowTs + 365 * 24 * hourMs;
     await openAlarm({ next_at: leapTs, ends_at: leapTs, expires_at: leapTs });
     await bringBack(database.db, nowTs, waits);
@@ -143,14 +143,14 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
     expect(await minutes('alarm', 'announced_at')).toBeNull();
   });
 
-  test('one that was told is told again as often as before; one that waits for nothing still does', async () => {
+  test('one that notified notifies again as often as before; one that waits for nothing still does', async () => {
     await openAlarm({ announced_at: nowTs, next_at: nowTs + 365 * 24 * hourMs, ends_at: null });
     await bringBack(database.db, nowTs, waits);
     expect(await minutes('alarm', 'next_at')).toBe(30);
     expect(await minutes('alarm', 'ends_at')).toBeNull();
   });
 
-  test('no mail waits, counts against its recipient, or opens anything for longer than it says', async () => {
+  test('no mail waits, counts against its recipient, or remains valid for longer than it says', async () => {
     const [leapTs, { accountId }] = [nowTs + 365 * 24 * hourMs, device];
     await run(
       `insert into account_mail (kind, account_id, recipient, recipient_normal, created_at, due_at, busy_until)
@@ -182,7 +182,7 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
     expect(await minutes('idempotency_key', 'alive_at')).toBe(0);
   });
 
-  test('sessions, keys, jobs and processes of then are as those of now', async () => {
+  test('sessions, keys, jobs and processes from then are as if from now', async () => {
     const [leapTs, { accountId }] = [nowTs + 365 * 24 * hourMs, device];
     const session = (createdTs: number) =>
       run(
@@ -230,7 +230,7 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
     expect(late).toEqual([]);
   });
 
-  test('what a right clock wrote stays as it is', async () => {
+  test('what a right clock wrote does not change', async () => {
     await openAlarm({ next_at: nowTs + 10 * minuteMs, expires_at: nowTs + 50 * minuteMs });
     await run(
       `insert into account_mail (kind, account_id, recipient, recipient_normal, created_at, due_at, busy_until)
@@ -268,14 +268,14 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
 
   test.each([
     { what: 'a silence', purpose: onSense({ noneForMs: 1_000 }), ts: null },
-    { what: 'what lasts', purpose: onSense({ forMs: 1_000 }, { isGt: 8 }), ts: null },
+    { what: 'a lasting condition', purpose: onSense({ forMs: 1_000 }, { isGt: 8 }), ts: null },
     {
-      what: 'what lasts, by the time of the device',
+      what: "a lasting condition, by the device's time",
       purpose: onSense({ forMs: 1_000 }, { isGt: 8 }),
       ts: 0,
     },
   ])(
-    'people are told of $what of a device that was heard last by the clock ahead',
+    'people are notified of $what of a device that was last heard by the clock ahead',
     async ({ purpose, ts }) => {
       await installProfile(database.db, device, [purpose]);
       const leapTs = nowTs + 60 * 24 * hourMs;
@@ -287,7 +287,7 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
         'insert into presence (device_id, connected, last_seen_at) values ($1, false, ms_to_timestamp($2))',
         [device.deviceId, leapTs],
       );
-      // By what is known here the leap was a silence.
+      // As far as is known here, the leap was a silence.
       const before = firings().length;
       await bringBack(database.db, Date.now(), waits);
       await tick();

@@ -12,10 +12,10 @@ const minute = 60_000;
 const hour = 60 * minute;
 const day = 24 * hour;
 const noon = 1_700_000_000_000;
-/** As far ahead as a clock may be where nothing counted the time. */
+/** How far ahead a clock may be if nothing counted the time. */
 const awayMs = 2 * day;
 
-/** Processes that look at one clock every ten seconds, and share the row. */
+/** Processes that check one clock every ten seconds, and share the row. */
 class World {
   ts = noon;
   monotonicMs = 1_000;
@@ -34,7 +34,7 @@ class World {
     if (write && !this.isUnwritable) this.#write(write);
   }
 
-  /** As believed-time.ts does it in SQL, which test/clock/believed-time.test.ts compares. */
+  /** Does what believed-time.ts does in SQL; test/clock/believed-time.test.ts compares them. */
   #write({ kind, shared }: NonNullable<ReturnType<typeof judge>['write']>): void {
     const row = this.shared;
     if (row === null || kind === 'believe') this.shared = shared;
@@ -44,7 +44,7 @@ class World {
       this.shared = { ...row, reckonedTs: Math.max(row.reckonedTs, shared.reckonedTs) };
   }
 
-  /** Time passes, and each of the processes looks every ten seconds. */
+  /** Lets time pass, in which each of the processes checks every ten seconds. */
   pass(ms: number, names: string[] = ['one']): void {
     for (let passed = 0; passed < ms; passed += 10_000) {
       const stepMs = Math.min(10_000, ms - passed);
@@ -67,14 +67,14 @@ const started = (): World => {
   return world;
 };
 
-test('the first look at a new database believes the clock as it is', () => {
+test('the first check of a new database believes the clock as it is', () => {
   const world = new World();
   world.look();
   expect(world.beliefs.get('one')).toMatchObject({ isDoubted: false });
   expect(world.shared).toEqual({ reckonedTs: noon, doubtedTs: null });
 });
 
-test('how far time has come is written each minute', () => {
+test('the progress of time is written each minute', () => {
   const world = started();
   expect(world.shared?.reckonedTs).toBeGreaterThan(world.ts - minute - 1);
   expect(world.changes).toEqual([]);
@@ -149,7 +149,7 @@ test.each([
   expect(world.isDoubted()).toBe(!isBelieved);
 });
 
-test('an hour begins anew with each time that it is set', () => {
+test('the hour begins anew each time the clock is set', () => {
   const world = started();
   world.ts += hour;
   world.pass(50 * minute);
@@ -161,7 +161,7 @@ test('an hour begins anew with each time that it is set', () => {
   expect(world.changes).toEqual(['one doubted leap', 'one believed steady']);
 });
 
-test('the operator says that it is right, however far ahead', () => {
+test('the operator can say that it is right, however far ahead it is', () => {
   const world = started();
   world.ts += 365 * day;
   world.pass(minute);
@@ -171,7 +171,7 @@ test('the operator says that it is right, however far ahead', () => {
   expect(world.changes).toEqual(['one doubted leap', 'one believed shared']);
 });
 
-test('what the operator said of one time is not said of the next', () => {
+test('what the operator said of one time does not apply to the next', () => {
   const world = started();
   world.ts += 365 * day;
   world.pass(minute);
@@ -182,14 +182,14 @@ test('what the operator said of one time is not said of the next', () => {
   expect(world.shared?.doubtedTs).not.toBe(null);
 });
 
-test('a process that starts meanwhile is in doubt too, also where it would believe', () => {
+test('a process that starts meanwhile is in doubt too, even if it would believe', () => {
   const world = started();
   world.ts += day;
   world.pass(10_000);
   world.look('late');
   expect(world.isDoubted('late')).toBe(true);
   world.pass(50 * minute, ['one', 'late']);
-  // Started anew: its hour begins anew.
+  // It starts anew, and so does its hour.
   world.look('later');
   world.beliefs.delete('one');
   world.beliefs.delete('late');
@@ -199,7 +199,7 @@ test('a process that starts meanwhile is in doubt too, also where it would belie
   expect(world.isDoubted('later')).toBe(false);
 });
 
-test('one that does not know yet does not end what another doubts', () => {
+test("a process that does not know yet cannot end another's doubt", () => {
   const world = started();
   world.look('other');
   world.ts += hour;
@@ -211,7 +211,7 @@ test('one that does not know yet does not end what another doubts', () => {
   expect(world.changes).toContain('other doubted shared');
 });
 
-test('a doubt that could not be written is not ended by what the row said before', () => {
+test("a doubt that could not be written is not ended by the row's earlier content", () => {
   const world = started();
   world.isUnwritable = true;
   world.ts += 30_000;
@@ -232,7 +232,7 @@ test('all processes are right again with the clock', () => {
   expect([world.isDoubted('one'), world.isDoubted('other')]).toEqual([false, false]);
 });
 
-test('whatever happens, nobody believes a clock that was ahead by more than two days without the operator', () => {
+test('whatever happens, nobody believes a clock more than two days ahead without the operator', () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 2 * hour }) }),
     fc.record({
@@ -244,7 +244,7 @@ test('whatever happens, nobody believes a clock that was ahead by more than two 
   fc.assert(
     fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
       const world = started();
-      /** How far the clock may have been taken ahead of the time that has passed. */
+      /** How far ahead of the time that has passed the clock may have been believed. */
       let trusted = 0;
       let ahead = 0;
       for (const { kind, ms } of steps) {
@@ -266,7 +266,7 @@ test('whatever happens, nobody believes a clock that was ahead by more than two 
   );
 });
 
-test('where the clock should be runs on with the monotonic clock', () => {
+test('the time where the clock should be runs on with the monotonic clock', () => {
   const world = started();
   const rightTs = world.ts;
   world.ts += 365 * day;

@@ -8,7 +8,7 @@ import { testDatabase, type TestDatabase } from '../support/database.ts';
 let clock: ServiceClock | undefined;
 afterEach(() => clock?.close());
 
-/** A database whose clock says what it is told, `tookMs` after it was asked. */
+/** A database whose clock shows what it is told, and that answers after `tookMs`. */
 function fake() {
   const state = { dbMs: 1_000_000, monotonicMs: 50, tookMs: 0, isAway: false, asked: 0 };
   const query = async () => {
@@ -39,7 +39,7 @@ function fake() {
   return { state, moved, errors, start, askedAgain };
 }
 
-test('is the clock of the database, run on by that of the process', async () => {
+test('is the clock of the database, continued by that of the process', async () => {
   const { state, start } = fake();
   const { now } = await start();
   expect(now()).toBe(1_000_000);
@@ -48,7 +48,7 @@ test('is the clock of the database, run on by that of the process', async () => 
   expect(now()).toBe(1_000_250);
 });
 
-test('what an answer takes moves it no further than the answer says', async () => {
+test('the duration of an answer moves it no further than the answer shows', async () => {
   const { state, moved, start, askedAgain } = fake();
   const { now } = await start();
   state.tookMs = 40;
@@ -57,9 +57,9 @@ test('what an answer takes moves it no further than the answer says', async () =
   expect(moved).toEqual([]);
 });
 
-test('a slow first answer is no reason to begin with a wrong time', async () => {
+test('a slow first answer does not make it start with a wrong time', async () => {
   const { state, start } = fake();
-  // On its way back, as of a process that opens its connection and has other things to do.
+  // The answer is slow on its way back, as in a process that opens its connection and has other things to do.
   state.tookMs = 5_000;
   const starting = start();
   state.tookMs = 20;
@@ -67,7 +67,7 @@ test('a slow first answer is no reason to begin with a wrong time', async () => 
   expect(Math.abs(now() - state.dbMs)).toBeLessThanOrEqual(20);
 });
 
-test('begins with the best of a few slow answers', async () => {
+test('starts with the best of a few slow answers', async () => {
   const { state, start } = fake();
   state.tookMs = 3_000;
   const { now } = await start();
@@ -75,7 +75,7 @@ test('begins with the best of a few slow answers', async () => {
   expect(state.asked).toBeLessThan(20);
 });
 
-test('jumps with that of the database, and says so', async () => {
+test('jumps with that of the database, and reports it', async () => {
   const { state, moved, start } = fake();
   const { now } = await start();
   state.dbMs += 3_600_000;
@@ -83,7 +83,7 @@ test('jumps with that of the database, and says so', async () => {
   expect(now()).toBe(state.dbMs);
 });
 
-test('runs on while the database is away', async () => {
+test('continues while the database is away', async () => {
   const { state, errors, start, askedAgain } = fake();
   const { now } = await start();
   state.isAway = true;
@@ -111,7 +111,7 @@ test('all processes of a database have the same time', async () => {
   await Promise.all([one.close(), other.close(), database.drop()]);
 });
 
-/** A process by the database's own clock, and its own row; the clock can be set. */
+/** A process on the database's own clock, which can be set, with its own row. */
 async function real() {
   const database: TestDatabase = await testDatabase();
   const { db } = database;
@@ -141,7 +141,7 @@ async function real() {
 
 const hour = 3_600_000;
 
-test('set back, it is in doubt, for all processes and in the row; right again, it is believed', async () => {
+test('set back, it is in doubt for all processes and in the row; right again, it is believed', async () => {
   const { changes, start, set, readRow, drop } = await real();
   const [one, other] = [await start(), await start()];
   expect(one.believedTs()).toBeGreaterThan(0);
@@ -155,13 +155,13 @@ test('set back, it is in doubt, for all processes and in the row; right again, i
   await set(0);
   await expect.poll(() => one.believedTs() !== null && other.believedTs() !== null).toBe(true);
   expect(await readRow()).toMatchObject({ doubted: false });
-  // What was sent under the clock that was wrong may still be on its way.
+  // What was sent under the wrong clock may still be in transit.
   expect(Math.round(one.doubtSpanMs() / 60_000)).toBe(60);
   await Promise.all([one.close(), other.close()]);
   await drop();
 });
 
-test('a process that starts with a clock a year ahead is in doubt, until the operator says it is right', async () => {
+test('a process that starts with a clock a year ahead is in doubt until the operator says it is right', async () => {
   const { db, changes, start, set, readRow, drop } = await real();
   await (await start()).close();
   await set(365 * 24 * hour);
@@ -182,7 +182,7 @@ test('a process that starts with a clock a year ahead is in doubt, until the ope
   await drop();
 });
 
-test('a database that takes no writes does not keep a process from starting, nor its clock from being believed', async () => {
+test('a read-only database keeps no process from starting, nor its clock from being believed', async () => {
   const { db, start, drop } = await real();
   await db.query(`create function refuse() returns trigger language plpgsql as
                   $$ begin raise exception 'read-only'; end $$`);
@@ -195,7 +195,7 @@ test('a database that takes no writes does not keep a process from starting, nor
   await drop();
 });
 
-test('what it wrote while it was ahead is brought back once it is right, by whichever process comes to it', async () => {
+test('what it wrote while ahead is brought back once it is right, by whichever process comes first', async () => {
   const { db, start, set, readRow, drop } = await real();
   const first = await start();
   await set(365 * 24 * hour);
@@ -220,13 +220,13 @@ test('what it wrote while it was ahead is brought back once it is right, by whic
   await expect.poll(() => times.length).toBe(2);
   expect(Math.abs((times[1] ?? 0) - second.now())).toBeLessThan(hour);
   const { rows } = await db.query('select is_unsettled from believed_time');
-  // What was under way then may still be written: once more in ten minutes.
+  // What was in transit then may still be written, so it happens again in ten minutes.
   expect(rows).toEqual([{ is_unsettled: true }]);
   await second.close();
   await drop();
 });
 
-test('ten minutes after that it is brought back once more, and that is noted', async () => {
+test('ten minutes later it is brought back once more, and that is recorded', async () => {
   const { db, set, start, readRow, drop } = await real();
   let passedMs = 0;
   const times: number[] = [];
@@ -239,7 +239,7 @@ test('ten minutes after that it is brought back once more, and that is noted', a
   const second = await startServiceClock({
     db,
     monotonicClock: clockMs,
-    // The process's time and the database's go on alike.
+    // The process's time and the database's advance alike.
     suspendedMs: () => 0,
     askEveryMs: 5,
     onError: () => undefined,

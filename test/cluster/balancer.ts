@@ -2,18 +2,18 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** What stands in front of several connectors: TCP to one after the other, with the PROXY protocol. */
+/** A balancer in front of several connectors: TCP to one after the other, with the PROXY protocol. */
 export type Balancer = {
   port: number;
   /** Where it connects from; nobody else does. */
   address: string;
-  /** Ports behind it; those that refuse are passed over. */
+  /** Ports behind it; it skips those that refuse. */
   targets: number[];
   /** Connections to a target. */
   count(target: number): number;
   /**
-   * Drops the devices' side of every connection and leaves the other one open, as a lost link does:
-   * devices move on while the connector they left still holds them.
+   * Drops the devices' side of every connection and leaves the other side open, as a lost link does: devices move on
+   * while the connector they left still has their connections.
    */
   abandon(): void;
   close(): Promise<void>;

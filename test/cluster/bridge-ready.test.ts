@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end();
 });
 
-/** A process that only bridges; gives what its `/readyz` says, null being ready. */
+/** A process that only bridges. Returns the reason in its `/readyz`; null if it is ready. */
 async function startProcess(databaseUrl: string, connector: ConnectorSettings) {
   const role = { name: 'connector' as const, id: connector.id };
   const config = await loadConfig({
@@ -41,7 +41,7 @@ describe.skipIf(!hasMosquitto)('a process that only bridges is ready', () => {
     return { database, broker };
   }
 
-  it('while it is connected, where bridges share', async () => {
+  it('while it is connected, if bridges share', async () => {
     const { database, broker } = await open();
     const readyz = await startProcess(database.url, bridgeTo(broker, 2));
     expect(await readyz()).toBeNull();
@@ -51,7 +51,7 @@ describe.skipIf(!hasMosquitto)('a process that only bridges is ready', () => {
     await expect.poll(readyz, { timeout: 60_000 }).toBeNull();
   });
 
-  it('while it stands by and reaches the database, where one is connected', async () => {
+  it('while it stands by and reaches the database, if one bridge is connected', async () => {
     const { database, broker } = await open();
     const connector = bridgeTo(broker, 2, null);
     const holder = await startProcess(database.url, connector);

@@ -51,7 +51,7 @@ describe.skipIf(!hasMosquitto).each(shareOf(databaseKinds))(
       ends.push(database.drop);
     }
 
-    /** A part of an installation on the one database; `end` ends it early. */
+    /** Starts a part of an installation on the one database; `end` ends it early. */
     async function run(part: 'api' | number, connectors: ConnectorSettings[]) {
       const metricsPort = await findFreePort();
       const role: Role = part === 'api' ? { name: part } : { name: 'connector', id: part };
@@ -127,7 +127,7 @@ describe.skipIf(!hasMosquitto).each(shareOf(databaseKinds))(
       const bridge = await run(2, connectors);
       const { degraded, bridges } = await readStatus(api.url);
       expect(degraded).toEqual(['bridge:broker-2']);
-      // Whoever asks is nobody in particular: no address.
+      // The status route is public, so it shows no address.
       expect(bridges).toEqual([
         {
           connectorName: 'broker-2',
@@ -150,7 +150,7 @@ describe.skipIf(!hasMosquitto).each(shareOf(databaseKinds))(
       expect(rows).toEqual([{ reason: 'refused-credentials', connected: false }]);
     });
 
-    it('count messages in, out and refused', async () => {
+    it('count incoming, outgoing and refused messages', async () => {
       await open();
       const connectors = [bridgeTo(broker, 2, null)];
       const api = await run('api', connectors);
@@ -169,7 +169,7 @@ describe.skipIf(!hasMosquitto).each(shareOf(databaseKinds))(
         device.publishAsync(`devices/${name}/up/measurements`, JSON.stringify(payload), { qos: 1 });
       await publish('00000000-0000-4000-8000-000000000000', { sId: '0x01', val: 1 });
       await device.publishAsync(`devices/${uuid}/up`, '{}', { qos: 1 });
-      // Told on down/errors, so something goes out.
+      // Causes an error on down/errors, so that something goes out.
       await publish(uuid, { sId: '0x01', val: 999 });
       const read = async () => readMetrics(bridge.metricsUrl);
       const valueOf = async (name: string) =>

@@ -29,7 +29,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
     broker = await startMosquitto([
       'allow_anonymous true',
       'use_username_as_clientid true',
-      // Less than what is handed over at once below: exceeding it would end the connection.
+      // Fewer than are handed over at once below. More would end the connection.
       'max_inflight_messages 5',
       `acl_file ${aclFile}`,
     ]);
@@ -48,7 +48,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
 
   const register = () => app.call<Registration>('POST', '/v2/devices', configuration);
 
-  it('is told the broker’s address', async () => {
+  it('gets the broker’s address', async () => {
     const { connectorId, connectorName, host, port, protocol } = await register();
     expect([2, 3]).toContain(connectorId);
     expect({ connectorName, host, port, protocol }).toEqual({
@@ -94,7 +94,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
     await device.end();
   });
 
-  it('is told once of a member that nobody knows; what it sent is stored', async () => {
+  it('is told once about an unknown member, and what it sent is stored', async () => {
     const device = await connectDevice(await register());
     await expectToldOnce(app, device);
     await device.end();
@@ -119,7 +119,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
     await device.end();
   });
 
-  it('gets its profile though many do at once', async () => {
+  it('gets its profile even if many do at once', async () => {
     const registrations = await Promise.all(Array.from({ length: 60 }, register));
     const devices = await Promise.all(registrations.map(connectDevice));
     await Promise.all(devices.map((device) => device.subscribe('down/profile')));
@@ -132,7 +132,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
     await Promise.all(devices.map((device) => device.end()));
   });
 
-  it('speaks MQTT 3.1.1 or 5, and is taken by its topic', async () => {
+  it('may use MQTT 3.1.1 or 5, and is identified by its topic', async () => {
     const registration = await register();
     const { deviceAuthUuid: username } = registration;
     for (const [place, protocolVersion] of ([4, 5] as const).entries()) {
@@ -149,7 +149,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
     await expect.poll(countOf).toBe(2);
   });
 
-  it('speaks MQTT 5 with the broker, whose the properties and reason codes are', async () => {
+  it('uses MQTT 5 with the broker, which handles properties and reason codes', async () => {
     const [{ deviceAuthUuid: username }, other] = [await register(), await register()];
     const device = await connectAsync(broker.url, {
       username,
@@ -179,7 +179,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
     // The broker knows what an alias stands for.
     await send(topic, 2, { topicAlias: 1 });
     await send('', 3, { topicAlias: 1 });
-    // Section 3.4.2.1: it acknowledges what it takes, and refuses what its ACL forbids.
+    // Section 3.4.2.1: it acknowledges what it accepts, and refuses what its ACL forbids.
     await send(topic, 999, {});
     const foreign = topic.replace(username, other.deviceAuthUuid);
     await expect(send(foreign, 4, {})).rejects.toMatchObject({ code: 0x87 });
@@ -196,7 +196,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
     await device.endAsync();
   });
 
-  it('that was removed is not served any more, and disturbs nobody', async () => {
+  it('that was removed is no longer served, and disturbs nobody', async () => {
     const [removed, other] = [await register(), await register()];
     const device = await connectDevice(removed);
     await device.publish('up/measurements', { sId: '0x01', val: 1 });
@@ -216,20 +216,23 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
   });
 });
 
-it.skipIf(!hasMosquitto)('bridges that share do not take each other’s place', async () => {
-  const broker = await startMosquitto([
-    'allow_anonymous true',
-    'use_username_as_clientid true',
-    'sys_interval 1',
-  ]);
-  const connectors = [bridgeTo(broker, 2), bridgeTo(broker, 3)];
-  const service = await testService({}, { change: (config) => ({ ...config, connectors }) });
-  const observer = await connectAsync(broker.url, { username: 'observer' });
-  let connected = '';
-  observer.on('message', (_topic, payload) => (connected = payload.toString()));
-  await observer.subscribeAsync('$SYS/broker/clients/connected');
-  await expect.poll(() => connected, { timeout: 60_000 }).toBe('3');
-  await observer.endAsync();
-  await service.close();
-  await broker.remove();
-});
+it.skipIf(!hasMosquitto)(
+  'bridges that share do not take over each other’s connections',
+  async () => {
+    const broker = await startMosquitto([
+      'allow_anonymous true',
+      'use_username_as_clientid true',
+      'sys_interval 1',
+    ]);
+    const connectors = [bridgeTo(broker, 2), bridgeTo(broker, 3)];
+    const service = await testService({}, { change: (config) => ({ ...config, connectors }) });
+    const observer = await connectAsync(broker.url, { username: 'observer' });
+    let connected = '';
+    observer.on('message', (_topic, payload) => (connected = payload.toString()));
+    await observer.subscribeAsync('$SYS/broker/clients/connected');
+    await expect.poll(() => connected, { timeout: 60_000 }).toBe('3');
+    await observer.endAsync();
+    await service.close();
+    await broker.remove();
+  },
+);

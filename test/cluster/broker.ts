@@ -19,10 +19,10 @@ export function bridgeTo(
   };
 }
 
-/** Whose turn it is to be connected: the process, and its session in the database. */
+/** The process that holds the lease, and its session in the database. */
 export type Holder = { process: number; session: number };
 
-/** The bridge that holds the lease of the only broker; null while nobody does. */
+/** The bridge that holds the lease of the only broker; null if none does. */
 export function findHolder(databaseUrl: string): Promise<Holder | null> {
   return runOn(databaseUrl, async (client) => {
     const { rows } = await client.query<Holder>(

@@ -10,7 +10,7 @@ import { testService } from '../journeys/service.ts';
 import type { TestService } from '../journeys/service.ts';
 import { bridgeTo } from './broker.ts';
 
-/** Messages that the bridge did not take, as it tells other processes every 5 s. */
+/** Messages that the bridge refused, which it reports to other processes every 5 s. */
 async function countRefused(databaseUrl: string): Promise<number> {
   const { rows } = await runOn(databaseUrl, (client) =>
     client.query<{ refused: number }>('select refused::int from bridge_status'),
@@ -18,7 +18,7 @@ async function countRefused(databaseUrl: string): Promise<number> {
   return rows[0]?.refused ?? 0;
 }
 
-describe.skipIf(!canOpenBroker)('a device behind a broker that goes on letting it in', () => {
+describe.skipIf(!canOpenBroker)('a device behind a broker that continues to accept it', () => {
   let broker: OpenBroker;
   let service: TestService;
   beforeAll(async () => {
@@ -31,7 +31,7 @@ describe.skipIf(!canOpenBroker)('a device behind a broker that goes on letting i
     await broker.close();
   });
 
-  it('is heard no more while its account is disabled, and again behind it', async () => {
+  it('is ignored while its account is disabled, and served again afterwards', async () => {
     const app = await openApp(service.url);
     const registration = await app.call<Registration>('POST', '/v2/devices', configuration);
     const { deviceAuthUuid: uuid } = registration;
@@ -61,7 +61,7 @@ describe.skipIf(!canOpenBroker)('a device behind a broker that goes on letting i
     await publish(1);
     await expect.poll(stored).toEqual([1]);
     await operate('disable');
-    // What comes before the bridge has seen it is stored; from then on nothing is.
+    // What comes before the bridge has noticed is stored; from then on nothing is.
     let val = 1;
     const refused = async () => {
       val += 1;

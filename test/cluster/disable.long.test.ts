@@ -15,7 +15,7 @@ const secret = 'a secret that only this test knows, long enough';
 const hookSecret = 'the-secret-of-the-broker';
 const password = 'correct horse';
 
-// Without Redis nothing but the database tells one process what another has done.
+// Without Redis, only the database tells one process what another has done.
 const buses = hasRedis ? ['PostgreSQL alone', 'Redis'] : ['PostgreSQL alone'];
 
 describe.each(buses)('an account that is disabled, at two processes with %s', (bus) => {
@@ -71,7 +71,7 @@ describe.each(buses)('an account that is disabled, at two processes with %s', (b
     (await send(`${service.url}/v2/accounts`, 'GET', undefined, token)).status;
   const connectTo = (service: ServiceProcess, registration: Registration) =>
     connectDevice({ ...registration, host: '127.0.0.1', port: service.mqttPort });
-  /** The CONNACK's code: 0 where the device is let in. */
+  /** The CONNACK's code: 0 if the device is accepted. */
   async function knock(service: ServiceProcess, { deviceAuthUuid, ...it }: Registration) {
     const client = await connectAsync(`mqtt://127.0.0.1:${service.mqttPort}`, {
       username: deviceAuthUuid,
@@ -87,7 +87,7 @@ describe.each(buses)('an account that is disabled, at two processes with %s', (b
     return ((await (await send(url, 'POST', body, hookSecret)).json()) as { ok: boolean }).ok;
   }
 
-  it('is shut out at both within a moment, keeps everything, and comes back', async () => {
+  it('is locked out at both within a moment, keeps everything, and can be enabled again', async () => {
     const { email, token, registration } = await register(`ada-${bus.length}@example.com`);
     const other = await register(`bob-${bus.length}@example.com`);
     const { deviceAuthUuid: username, deviceAuthToken } = registration;
@@ -104,7 +104,7 @@ describe.each(buses)('an account that is disabled, at two processes with %s', (b
     const streams = await Promise.all(
       [first, second].map(({ url }) => readEvents(url + path, token)),
     );
-    // One message after the other until the connection is gone: what was acknowledged is stored.
+    // One message after the other until the connection is gone. What was acknowledged is stored.
     const ts = Date.now() - 100_000;
     const acknowledged: number[] = [];
     const sending = devices.map(async (device, place) => {
@@ -159,7 +159,7 @@ describe.each(buses)('an account that is disabled, at two processes with %s', (b
     expect(acknowledged.filter((val) => !stored.has(val))).toEqual([]);
   });
 
-  it('and disabled while no process runs: it is shut out from their start on', async () => {
+  it('and disabled while no process runs: it is locked out as soon as they start', async () => {
     const { email, token, registration } = await register(`cy-${bus.length}@example.com`);
     await Promise.all([first.terminate(), second.terminate()]);
     await operate('disable', email);

@@ -91,7 +91,7 @@ describe.skipIf(haproxyProgram === null || !hasRedis)(
         if (!name.startsWith('ws-')) expect(sessions, name).toBeGreaterThan(0);
     });
 
-    test('MQTT over a WebSocket goes to any connector of MQTT', async () => {
+    test('MQTT over a WebSocket goes to any MQTT connector', async () => {
       const { deviceAuthUuid: uuid, deviceAuthToken: token } = device;
       const open = async (place: number) => {
         const client = await connectAsync(`${haproxy.url.replace('http', 'ws')}/mqtt`, {
@@ -112,14 +112,14 @@ describe.skipIf(haproxyProgram === null || !hasRedis)(
       const known = await haproxy.servers();
       for (const name of ['ws-1', 'ws-2'])
         expect(known[name]).toMatchObject({ status: 'UP', sessions: 1 });
-      // What else a browser asks for is the API's, and a connector has nothing of it.
+      // Other paths belong to the API, and a connector serves none of them.
       expect((await fetch(`${haproxy.url}/v2/status`)).status).toBe(200);
       const [connector] = installation.connectors as [ServiceProcess];
       const own = `http://127.0.0.1:${connector.webSocketPort}`;
       expect((await fetch(`${own}/v2/status`)).status).toBe(404);
       expect((await fetch(`${own}/mqtt`)).status).toBe(404);
       expect(connector.log()).toMatch(/"webSocket":\{[^}]*"port":\d+\}/);
-      // One that is killed cuts its devices off, and they find another one.
+      // A killed connector disconnects its devices, and they find another one.
       const cut = Promise.race(clients.map((client) => nextClose(client)));
       await connector.kill();
       await cut;
@@ -149,7 +149,7 @@ describe.skipIf(haproxyProgram === null || !hasRedis)(
       return measurements.filter(({ sId }) => sId === '0x02').map(({ val }) => val);
     };
 
-    /** With one behind it that would be smuggled. */
+    /** A request with another one after it that would be smuggled. */
     const request = (headers: string[], body: string, hidden: string) => {
       const head = (more: string[]) =>
         [
@@ -171,7 +171,7 @@ describe.skipIf(haproxyProgram === null || !hasRedis)(
         return { name, text: request(headers, body, measured(hiddenVal + n)) };
       });
       const over = new AbortController();
-      // Others use the connections between the proxy and the uplink meanwhile: each is given its own answer.
+      // Other requests share the connections between proxy and uplink meanwhile, and each gets its own answer.
       const others = Array.from({ length: 4 }, async (_, worker) => {
         let asked = 0;
         for (; !over.signal.aborted; asked += 1) {
@@ -191,7 +191,7 @@ describe.skipIf(haproxyProgram === null || !hasRedis)(
         return stored === receipts ? [] : [{ name, stored, said: said[n] }];
       });
       expect(wrong).toEqual([]);
-      // A request whose end only one of them sees is refused; with it the one behind.
+      // A request whose end only one of them sees is refused, together with the one after it.
       const refused = said.filter((text) => /^HTTP\/1\.1 4\d\d /.test(text));
       expect(refused.length).toBeGreaterThan(10);
     });
@@ -201,7 +201,7 @@ describe.skipIf(haproxyProgram === null || !hasRedis)(
 const nextClose = (client: MqttClient) =>
   new Promise<void>((resolve) => client.once('close', () => resolve()));
 
-/** Writes it, and gives what was said until the connection ended or was silent for a second. */
+/** Sends text. Returns what came back until the connection ended or was silent for a second. */
 async function talk(url: string, text: string): Promise<string> {
   const { hostname: host, port } = new URL(url);
   const socket = connect({ host, port: Number(port) });

@@ -14,7 +14,7 @@ import { startServer, type Server } from '../support/server.ts';
 const program = findProgram('haproxy');
 const shipped = new URL('../../config/haproxy-https.cfg', import.meta.url).pathname;
 
-describe.skipIf(program === null || !hasOpenssl)('HTTPS as config/haproxy-https.cfg has it', () => {
+describe.skipIf(program === null || !hasOpenssl)('HTTPS with config/haproxy-https.cfg', () => {
   let service: TestService;
   let haproxy: Server;
   let plainPort = 0;
@@ -90,14 +90,14 @@ describe.skipIf(program === null || !hasOpenssl)('HTTPS as config/haproxy-https.
     return promise;
   }
 
-  it('plain HTTP is sent to HTTPS', async () => {
+  it('plain HTTP is redirected to HTTPS', async () => {
     const { status, headers } = await fetch(`http://127.0.0.1:${plainPort}/console/`, {
       redirect: 'manual',
     });
     expect([status, headers.get('location')]).toEqual([308, expect.stringMatching(/^https:/)]);
   });
 
-  it('the console signs in with a cookie that is Secure, at the origin that the browser names', async () => {
+  it('the console signs in with a Secure cookie, at the origin that the browser names', async () => {
     const person = { email: 'ada@example.com', password: 'a password of hers' };
     expect((await ask('/v2/accounts', { method: 'POST', body: person })).status).toBe(200);
     const origin = `https://localhost:${haproxy.port}`;

@@ -55,7 +55,7 @@ describe.skipIf(program === null)('HAProxy in front of MQTT', () => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  it('a device is served through it, between its checks', async () => {
+  it('a device is served through it, between its health checks', async () => {
     const app = await openApp(service.url);
     const registration = await app.call<Registration>('POST', '/v2/devices', configuration);
     const device = await connectDevice({ ...registration, port: haproxy.port });

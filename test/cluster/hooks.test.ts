@@ -35,7 +35,7 @@ const authenticate = async (username: unknown, password: unknown) =>
   (await ask('authenticate', { username, password, clientid: 'any' })).body;
 
 describe('an external broker asks who may connect', () => {
-  it('in EMQX’s words and in mosquitto-go-auth’s', async () => {
+  it('in the form of EMQX and in that of mosquitto-go-auth', async () => {
     const { deviceAuthUuid: uuid, deviceAuthToken: token } = device;
     expect(await authenticate(uuid, token)).toEqual({
       result: 'allow',
@@ -64,7 +64,7 @@ describe('an external broker asks who may connect', () => {
     expect((await ask('authenticate', {})).body).toMatchObject({ result: 'deny' });
   });
 
-  it('and a bridge is let in with the secret', async () => {
+  it('and a bridge is accepted with the secret', async () => {
     const name = 'sensorium-bridge-7';
     expect(await authenticate(name, bearer.slice(7))).toMatchObject({ ok: true });
     expect(await authenticate(name, `${bearer.slice(7)}x`)).toMatchObject({ ok: false });
@@ -72,7 +72,7 @@ describe('an external broker asks who may connect', () => {
     expect(await authenticate(`${name}x`, bearer.slice(7))).toMatchObject({ ok: false });
   });
 
-  it('or with a secret of its own, where there is one, and with no other', async () => {
+  it('or with a secret of its own, if there is one, and with no other', async () => {
     const own = 'a secret that bridges have alone';
     const variables = { BROKER_HOOK_SECRET: bearer.slice(7), BRIDGE_SECRET: own };
     const separate = await testService({ ...variables, METRICS_PORT: '0' });
@@ -101,7 +101,7 @@ describe('an external broker asks who may connect', () => {
     expect((await ask('authorize', { username, topic: 'x', acc: 2 }, null)).status).toBe(401);
   });
 
-  it('and finds nothing where no secret is set', async () => {
+  it('and finds nothing if no secret is set', async () => {
     const closed = await testService();
     const response = await fetch(`${closed.url}/connector/authenticate`, { method: 'POST' });
     expect(response.status).toBe(404);
@@ -113,7 +113,7 @@ describe('a broker that decides by the status alone', () => {
   const statusOf = async (path: string, body: object) => (await ask(path, body)).status;
   const who = () => ({ username: device.deviceAuthUuid, password: device.deviceAuthToken });
 
-  it('is told 403 for whoever may not connect, and 200 for who may', async () => {
+  it('gets 403 for those who may not connect, and 200 for those who may', async () => {
     const path = 'authenticate?deny=403';
     expect(await statusOf(path, who())).toBe(200);
     expect(await statusOf(path, { ...who(), password: other.deviceAuthToken })).toBe(403);
@@ -124,7 +124,7 @@ describe('a broker that decides by the status alone', () => {
     expect(await statusOf(path, { ...bridge, password: 'x' })).toBe(403);
   });
 
-  it('is told 403 for what may not be done, and 200 for what may', async () => {
+  it('gets 403 for what is not allowed, and 200 for what is', async () => {
     const path = 'authorize?deny=403';
     const { username } = who();
     const wish = { username, action: 'publish' };
@@ -136,7 +136,7 @@ describe('a broker that decides by the status alone', () => {
     expect(await statusOf(path, { ...bridge, topic: 'devices/+/up/#' })).toBe(200);
   });
 
-  it('is not told 200 where it asks in a way that there is not', async () => {
+  it('does not get 200 for a request that does not exist', async () => {
     expect(await statusOf('authenticate?deny=401', who())).toBe(400);
     expect(await statusOf('authenticate?deny=403&deny=403', who())).toBe(400);
   });
@@ -146,7 +146,7 @@ describe('the examples in config/', () => {
   const read = (name: string) =>
     readFileSync(new URL(`../../config/${name}`, import.meta.url), 'utf8');
 
-  it('ask brokers that read the answer for words, not for a status', () => {
+  it('make brokers that read the answer use its body, not its status', () => {
     const urls = [...read('emqx/emqx.conf').matchAll(/^ *url = "(.*)"/gm)].map(([, url]) => url);
     expect(urls.map((url) => url?.replace(/.*:8080/, ''))).toEqual([
       '/connector/authenticate',
@@ -160,7 +160,7 @@ describe('the examples in config/', () => {
   });
 });
 
-describe('an external broker asks what may be done', () => {
+describe('an external broker asks what is allowed', () => {
   const own = () => `devices/${device.deviceAuthUuid}`;
   const foreign = () => `devices/${other.deviceAuthUuid}`;
   const wishes: [string, object, () => string, boolean][] = [
@@ -202,7 +202,7 @@ describe('an external broker asks what may be done', () => {
     expect(body).toMatchObject({ ok: expected });
   });
 
-  it('and a removed device may nothing any more', async () => {
+  it('and a removed device may do nothing any more', async () => {
     const gone = await app.call<Registration>('POST', '/v2/devices', configuration);
     const wish = {
       username: gone.deviceAuthUuid,

@@ -39,10 +39,10 @@ async function register(count: number): Promise<Registration[]> {
   return registered as Registration[];
 }
 
-test('a job goes on in another process, and each device has its turn once', async () => {
+test('a job continues in another process, and processes each device once', async () => {
   const { db } = database;
   await register(200);
-  // Each change of labels is counted; a device's second one would be seen.
+  // Counts each change of labels, to notice a device that is processed twice.
   await db.query('create table turn (device_id bigint not null)');
   await db.query(`
     create function count_turn() returns trigger language plpgsql as
@@ -125,7 +125,7 @@ test('a removed device is gone with the answer; its history goes later, also aft
     expect(text).not.toContain('"val"');
     await expect.poll(waiting, { timeout: 60_000 }).toBe(1);
     await service.kill();
-    // The server would go on with the statement of a client that is gone.
+    // Otherwise the server would continue the statement of a client that is gone.
     await db.query(`select pg_terminate_backend(pid) ${waiters}`);
     await expect.poll(waiting, { timeout: 60_000 }).toBe(0);
   });
@@ -168,7 +168,7 @@ test('a deleted account is gone with the answer, and its address can be used at 
   await expect.poll(rowsLeft, { timeout: 60_000 }).toBe(0);
 });
 
-test('what is deleted in pieces goes on in another process, while ingest goes on beside it', async () => {
+test('a deletion in pieces continues in another process, while ingest continues beside it', async () => {
   const { db } = database;
   const [device, other] = await register(2);
   if (!device || !other) throw new Error('No device was registered.');
@@ -191,7 +191,7 @@ test('what is deleted in pieces goes on in another process, while ingest goes on
     return rowCount ?? 0;
   };
   const client = await connectDevice(other);
-  // Removals that stopped ingest for longer than the mark would wait for this one.
+  // A removal that blocked ingest for longer than setting the mark would wait for this lock.
   await db.transaction(async (tx) => {
     await call(service.url, 'DELETE', `/v2/devices/${device.deviceAuthUuid}`);
     await tx.query('select pg_advisory_xact_lock_shared(7201)');

@@ -28,7 +28,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** From now on, whoever writes that column of a key waits for `work` to end, and never comes to its commit. */
+/** While `work` runs, a process that writes that column of a key waits, and never commits. */
 async function whileStopped(column: 'made' | 'answer', work: () => Promise<void>): Promise<void> {
   const { db } = database;
   await db.query(`
@@ -84,7 +84,7 @@ test.each([
     });
     await database.db.query('drop trigger stop on idempotency_key');
     expect(await countPurposes()).toBe(before + madeBefore);
-    // Of one that was not committed the claim ends by itself, and the request waits for that.
+    // The claim of one that was not committed ends by itself, and the request waits for that.
     const again = await make(other.url, key);
     expect(again.status, again.text).toBe(200);
     expect(await make(other.url, key)).toEqual(again);

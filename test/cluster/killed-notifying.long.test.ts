@@ -51,7 +51,7 @@ async function givenDevice(): Promise<Registration> {
   return registration;
 }
 
-/** Resolves when the value is acknowledged: stored, with its event and what people are told. */
+/** Resolves when the value is acknowledged: stored, with its event and its notifications. */
 async function publish(registration: Registration): Promise<void> {
   const device = await connectDevice(registration);
   await device.publish('up/measurements', { sId: '0x01', val: 31 });
@@ -69,10 +69,10 @@ const statesOf = async ({ deviceAuthUuid }: Registration) => {
   return notifications.map(({ state }) => state);
 };
 
-/** The turn of a process that ended is another's after its lease: it is over. */
+/** Ends the lease of a process that has ended, so that another may continue. */
 const endLease = () => database.db.query('update contact set busy_until = now()');
 
-it('a message that was delivered, and whose outcome was not written, comes again with the same webhook-id', async () => {
+it('a message that was delivered without its outcome being written comes again with the same webhook-id', async () => {
   const registration = await givenDevice();
   isHanging = true;
   await publish(registration);

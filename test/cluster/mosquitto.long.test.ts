@@ -15,7 +15,7 @@ import type { Installation } from './world.ts';
 /** For a long run by hand: CLUSTER_KILLS=30 npm run test:nightly -- cluster/mosquitto */
 const kills = Number(process.env['CLUSTER_KILLS'] ?? 2);
 
-/** What a broker has to be told so that it keeps what it has acknowledged. */
+/** Settings with which a broker keeps what it has acknowledged. */
 const keeping = (dir: string) => [
   'allow_anonymous true',
   'use_username_as_clientid true',
@@ -52,7 +52,7 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
     while (load.counts().acknowledged < goal) await load.nextAck();
   }
 
-  /** The broker acknowledges before we have stored: what it still holds is waited for. */
+  /** Waits for what the broker still has, because it acknowledges before we have stored. */
   async function settle(witnessed: Witnessed): Promise<Verdict> {
     expect(await witnessed.load.stop(60_000)).toBe(true);
     const readLost = async () => (await judge(witnessed)).lost;
@@ -60,7 +60,7 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
     return judge(witnessed);
   }
 
-  /** The same where some of it is lost: until no more comes. */
+  /** The same if some of it is lost: waits until no more comes. */
   async function settleWhatIsLeft(witnessed: Witnessed): Promise<Verdict> {
     expect(await witnessed.load.stop(60_000)).toBe(true);
     let verdict = await judge(witnessed);
@@ -77,7 +77,7 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
     return verdict;
   }
 
-  /** Odd, so that a broker that deals out in turn hands a device's messages to one and the other. */
+  /** Odd, so that a broker that deals messages out in turn spreads a device's messages over both. */
   const devices = 61;
 
   const startLoad = async () => {
@@ -86,7 +86,7 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
     return witnessed;
   };
 
-  /** Whose turn it is once it is no longer `before`'s. */
+  /** The next holder of the lease after `before`. */
   async function nextHolder({ cluster }: Witnessed, before: Holder | null): Promise<Holder> {
     let holder: Holder | null = null;
     await expect
@@ -136,7 +136,7 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
     },
   );
 
-  it('lose with the broker only what it had not written down', async () => {
+  it('lose with the broker only what it had not written to disk', async () => {
     const witnessed = await startLoad();
     await runFor(witnessed, 400);
     await broker.kill('SIGKILL');
@@ -147,7 +147,7 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
     expect({ invented, doubled, restDiffers }).toEqual({ invented: 0, doubled: 0, restDiffers: 0 });
   });
 
-  it('are stored once by two bridges that share, in order only where a broker hashes', async () => {
+  it('are stored once by two bridges that share, in order only if the broker hashes', async () => {
     const [alone, first, second, standBy] = installation.connectors;
     await Promise.all([alone?.kill(), standBy?.kill(), first?.start(), second?.start()]);
     const witnessed = await startLoad();
@@ -157,7 +157,7 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
     await second?.start();
     await runFor(witnessed, 200);
     const verdict = await settle(witnessed);
-    // This broker deals a device's messages out in turn: a late one is stored, but no longer fires.
+    // This broker deals a device's messages out in turn. A late one is stored, but no longer fires.
     expect(faultsOf({ ...verdict, wrongEvents: 0 })).toEqual(noFaults);
   });
 });

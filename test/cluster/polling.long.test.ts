@@ -77,7 +77,7 @@ describe.skipIf(!hasRedis)(
       expect(status).toBe(200);
     };
 
-    it('are given a profile within a second, on whichever they wait', async () => {
+    it('get a profile within a second, whichever connector they wait on', async () => {
       for (const at of [0, 1]) {
         const device = await register();
         const { after } = await poll(device, at, '');
@@ -90,7 +90,7 @@ describe.skipIf(!hasRedis)(
       }
     });
 
-    it('are given texts that another connector stored, and acknowledge them at the other', async () => {
+    it('get texts that another connector stored, and acknowledge them at the other', async () => {
       const device = await register();
       await install(device.deviceAuthUuid, 3);
       const pending = poll(device, 1, 'wait=60&topics=display');
@@ -108,7 +108,7 @@ describe.skipIf(!hasRedis)(
       await measure(device, 0);
       const { after } = await poll(device, 1, 'topics=state');
       const pending = ask(device, 1, `wait=60&topics=state&after=${after}`);
-      // Whether it waits cannot be seen from outside: one that comes too late is refused instead.
+      // Whether it waits already cannot be seen from outside. A poll that comes too late is refused instead.
       const stopped = connectors[1].terminate();
       expect([200, 503]).toContain((await pending).status);
       expect(await stopped).toBe(0);

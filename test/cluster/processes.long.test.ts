@@ -51,7 +51,7 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
   const register = (service = first) =>
     call<Registration>(service.url, 'POST', '/v2/devices', { token, body: configuration });
   const connectorPort = (index: number) => installation.connectors[index]?.mqttPort ?? 0;
-  /** On a connector of the test's choosing: any of them takes any device. */
+  /** Connects to a connector that the test chooses, because any of them accepts any device. */
   const connectTo = (registration: Registration, index: number) =>
     connectDevice({ ...registration, host: '127.0.0.1', port: connectorPort(index) });
 
@@ -104,7 +104,7 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
     await Promise.all([after.endAsync(), other.endAsync()]);
   });
 
-  it('stream at one what another stores, and end it when the account says so at the other', async () => {
+  it('stream in one process what another stores, until the account ends it in the other', async () => {
     const { deviceAuthUuid: uuid, ...registration } = await register();
     const device = await connectTo({ ...registration, deviceAuthUuid: uuid }, 2);
     await call(first.url, 'POST', '/v2/devices/profile', {
@@ -146,7 +146,7 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
   });
 
   it(
-    'lose nothing, no alarm either, while connectors are killed and devices move on',
+    'lose nothing, not even an alarm, while connectors are killed and devices move on',
     { timeout: 60_000 + kills * 30_000 },
     async () => {
       const witnessed = await installation.startLoad({
@@ -168,7 +168,7 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
         await load.online(100);
         await runFor(300);
         await connector.start();
-        // The devices come back to all three while the ones they left still hold them.
+        // The devices return to all three while the connectors they left still have their connections.
         balancer.abandon();
         await load.online(100);
       }

@@ -26,7 +26,7 @@ const binary = version2(0x21, Buffer.from('cb0071077f0000010bb8075b', 'hex'));
 const local = version2(0x20, Buffer.alloc(0));
 
 describe('the header of a proxy', () => {
-  it('ends where it says, wherever it is cut, and whatever follows', () => {
+  it('ends where it says, wherever it is cut and whatever follows', () => {
     for (const header of [line, binary, local]) {
       fc.assert(
         fc.property(fc.uint8Array({ maxLength: 40 }), fc.nat(header.length - 1), (tail, cut) => {
@@ -99,14 +99,14 @@ describe.skipIf(!hasOpenssl)('MQTT behind a proxy', () => {
     ['version 1', line],
     ['version 2', binary],
     ['version 2 for the proxy itself', local],
-  ])('takes %s in one piece with what follows', async (_what, header) => {
+  ])('accepts %s in one piece with what follows', async (_what, header) => {
     const client = new RawClient(await open());
     client.socket.write(Buffer.concat([header, connectPacket()]));
     expect((await client.expect('connack'))[0]).toMatchObject({ returnCode: 0 });
     client.socket.destroy();
   });
 
-  it('takes a header that comes byte by byte', async () => {
+  it('accepts a header that comes byte by byte', async () => {
     const client = new RawClient(await open());
     for (const byte of Buffer.concat([binary, connectPacket()])) {
       const flushed = new Promise((resolve) => client.socket.write(Buffer.from([byte]), resolve));
@@ -116,7 +116,7 @@ describe.skipIf(!hasOpenssl)('MQTT behind a proxy', () => {
     client.socket.destroy();
   });
 
-  it('takes TLS behind the header', async () => {
+  it('accepts TLS after the header', async () => {
     const socket = await open(tlsPort);
     socket.write(binary);
     const secure = connectTls({ socket, rejectUnauthorized: false });
@@ -127,7 +127,7 @@ describe.skipIf(!hasOpenssl)('MQTT behind a proxy', () => {
     secure.destroy();
   });
 
-  it('lets nobody in who does without, says nonsense or says nothing', async () => {
+  it('refuses clients that omit it, send nonsense or send nothing', async () => {
     for (const first of [connectPacket(), Buffer.from('PROXY\r'), Buffer.alloc(0)]) {
       const client = new RawClient(await open());
       if (first.length > 0) client.socket.write(first);

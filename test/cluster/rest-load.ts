@@ -4,7 +4,7 @@ export type RestRequest = { method: string; path: string; body?: unknown };
 
 type RestFigures = {
   answered: number;
-  /** Whatever was not answered with a 200. */
+  /** Every answer other than a 200. */
   failures: string[];
   longestMs: number;
 };
@@ -14,7 +14,7 @@ export type RestLoad = { stop(): Promise<RestFigures> };
 const clients = 4;
 const pauseMs = 20;
 
-/** Clients that ask all of this in turn, over connections that they keep, until they are stopped. */
+/** Clients that repeat these requests in turn, over connections that they keep, until they are stopped. */
 export function startRestLoad(url: string, token: string, requests: RestRequest[]): RestLoad {
   const figures: RestFigures = { answered: 0, failures: [], longestMs: 0 };
   let isRunning = true;

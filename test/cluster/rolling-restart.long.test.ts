@@ -18,13 +18,13 @@ import type { Installation } from './world.ts';
 
 const devices = 60;
 
-/** The delay that the cluster file ships with. */
+/** The delay in the shipped cluster file. */
 function shippedDelay(): string {
   const file = new URL('../../docker-compose.cluster.yml', import.meta.url);
   return /DRAIN_DELAY_MS: (\d+)/.exec(readFileSync(file, 'utf8'))?.[1] ?? 'none';
 }
 
-it.skipIf(haproxyProgram === null)('the shipped haproxy.cfg is understood', async () => {
+it.skipIf(haproxyProgram === null)('the shipped haproxy.cfg is valid', async () => {
   const checked = promisify(execFile)(haproxyProgram ?? '', ['-c', '-f', shippedConfig]);
   await expect(checked).resolves.toBeDefined();
 });
@@ -61,7 +61,7 @@ describe.skipIf(haproxyProgram === null || !hasRedis)('a rolling restart behind 
 
   const statusOf = async (name: string) => (await haproxy.servers())[name]?.status;
 
-  /** `leaving`: what HAProxy is to think of it before it drains. */
+  /** `leaving`: the status that HAProxy must see before the service drains. */
   async function restart(service: ServiceProcess, name: string, leaving: string): Promise<void> {
     const ended = service.terminate();
     await expect.poll(() => statusOf(name), { timeout: Number(shippedDelay()) }).toBe(leaving);
@@ -70,7 +70,7 @@ describe.skipIf(haproxyProgram === null || !hasRedis)('a rolling restart behind 
     await expect.poll(() => statusOf(name), { timeout: 60_000 }).toBe('UP');
   }
 
-  /** What a client asks again and again; the last of it is not to be repeated by anybody. */
+  /** The requests that clients repeat. The last one must not be sent again by anybody. */
   async function listRequests(token: string): Promise<RestRequest[]> {
     const body = configuration;
     const registered = call<Registration>(haproxy.url, 'POST', '/v2/devices', { token, body });
@@ -84,7 +84,7 @@ describe.skipIf(haproxyProgram === null || !hasRedis)('a rolling restart behind 
     ];
   }
 
-  it('fails no request, loses nothing, leaves no device away', async () => {
+  it('fails no request, loses nothing, leaves no device offline', async () => {
     const witnessed = await installation.startLoad({ port: haproxy.mqttPort, devices, rate: 300 });
     const { load, accountToken: token } = witnessed;
     const rest = startRestLoad(haproxy.url, token, await listRequests(token));
@@ -111,7 +111,7 @@ describe.skipIf(haproxyProgram === null || !hasRedis)('a rolling restart behind 
       // The load uses no WebSocket.
       if (name.startsWith('ws-')) continue;
       expect(sessions).toBeGreaterThan(0);
-      // Each said in time that it leaves: nothing had to be tried again.
+      // Each one announced in time that it leaves, so nothing had to be retried.
       expect(retries).toBe(0);
     }
   });

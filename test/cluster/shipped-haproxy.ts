@@ -13,14 +13,14 @@ export const shippedConfig = new URL('../../config/haproxy.cfg', import.meta.url
 type KnownServer = {
   status: string;
   sessions: number;
-  /** Connections and requests that had to be tried again. */
+  /** Connections and requests that had to be retried. */
   retries: number;
 };
 
 export type ShippedHaproxy = {
   url: string;
   mqttPort: number;
-  /** What it knows of its servers, by name. */
+  /** The status of its servers, by name. */
   servers(): Promise<Record<string, KnownServer>>;
   close(): Promise<void>;
 };
@@ -28,11 +28,11 @@ export type ShippedHaproxy = {
 type Processes = {
   apis: ServiceProcess[];
   connectors: ServiceProcess[];
-  /** Connectors of kind http; the shipped file has three of MQTT before them. */
+  /** Connectors of kind http. The shipped file has three of MQTT before them. */
   uplinks?: ServiceProcess[];
 };
 
-/** HAProxy as config/haproxy.cfg has it: only its addresses, and how much it may hold, are others. */
+/** HAProxy with config/haproxy.cfg, except for its addresses and limits. */
 export async function startShippedHaproxy(
   dir: string,
   { apis, connectors, uplinks = [] }: Processes,
@@ -69,7 +69,7 @@ export async function startShippedHaproxy(
 
 type Places = { httpPort: number; mqttPort: number; servers: Map<string, string> };
 
-/** Throws where the file no longer has what is replaced. */
+/** Throws if the file no longer contains what must be replaced. */
 function place(config: string, { httpPort, mqttPort, servers }: Places): string {
   const replace = (from: string, to: string) => {
     if (!config.includes(from)) throw new Error(`config/haproxy.cfg: no "${from.trim()}".`);

@@ -12,7 +12,7 @@ const second = 1_000;
 const minute = 60 * second;
 const hour = 60 * minute;
 
-/** Time that comes to devices, on processes of their own. The service's time is the database's: it is moved there. */
+/** Ticks of devices, on processes of their own. The service's time is the database's, and is moved there. */
 describe.skipIf(!hasRedis)('an API process and two connectors', () => {
   let installation: Installation;
   let api: ServiceProcess;
@@ -54,7 +54,7 @@ describe.skipIf(!hasRedis)('an API process and two connectors', () => {
     causes: [{ sId: '0x01', threshold, thresholds }],
   });
 
-  /** A device that stands in a state with these events, and sent one value to this connector. */
+  /** A device in a state with these events that sent one value to this connector. */
   async function deviceAt(connector: ServiceProcess, events: object[], val = 20): Promise<string> {
     const registration = await call<Registration>(api.url, 'POST', '/v2/devices', {
       token,
@@ -82,7 +82,7 @@ describe.skipIf(!hasRedis)('an API process and two connectors', () => {
       .rows[0];
   const connectorOf = async (uuid: string) =>
     (await ask<{ connector_id: number }>('select connector_id from presence', uuid))?.connector_id;
-  /** For how long it is not due yet, in ms; null: it is not. */
+  /** In how many ms it is due; null if nothing is. */
   const dueIn = async (uuid: string) =>
     (
       await ask<{ due_in: number }>(
@@ -106,7 +106,7 @@ describe.skipIf(!hasRedis)('an API process and two connectors', () => {
     return rowCount ?? 0;
   };
 
-  it('tell of a silence; while one connector is away none begins or ends there', async () => {
+  it('report a silence; while one connector is away, none begins or ends there', async () => {
     const silence = event(1, { noneForMs: 20 * second });
     const there = await deviceAt(one, [silence]);
     await one.kill();
@@ -121,7 +121,7 @@ describe.skipIf(!hasRedis)('an API process and two connectors', () => {
     expect(await gapsOf(2)).toBe(0);
   });
 
-  it('take a clock that is set forward by an hour for a gap, and not for silences', async () => {
+  it('treat a clock that is set forward by an hour as a gap, and not as silence', async () => {
     const quiet = await deviceAt(two, [event(1, { noneForMs: 30 * minute })]);
     expect(await dueIn(quiet)).toBeGreaterThan(29 * minute);
     const before = await gapsOf(2);

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** One way to a server for several processes, which can be closed for one of them. */
+/** A proxy to a server for several processes, which can be closed for one of them. */
 export type Ways = {
   port: number;
-  /** Ends what the process has open, and lets it in no more. */
+  /** Ends the process's connections, and refuses new ones. */
   closeFor(pid: number): void;
   openAgain(): void;
   close(): Promise<void>;
@@ -47,7 +47,7 @@ export async function startWays(targetPort: number): Promise<Ways> {
   };
 }
 
-/** Whether the process has an IPv4 socket at this port, as Linux tells it in proc(5). */
+/** Whether the process has an IPv4 socket at this port, by Linux's proc(5). */
 function hasSocketAt(pid: number, port = 0): boolean {
   const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const inodes = readFileSync(`/proc/${pid}/net/tcp`, 'utf8')

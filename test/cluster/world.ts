@@ -16,12 +16,12 @@ import { startRedis } from '../support/redis.ts';
 /** One installation of several processes, on a database and a Redis of its own. */
 export type Installation = {
   apis: ServiceProcess[];
-  /** In the order of the settings, and behind them those that stand by. */
+  /** In the order of the settings, followed by those that stand by. */
   connectors: ServiceProcess[];
   databaseUrl: string;
   /**
-   * Devices under load, sent to this port; judged like any other load. `httpPort`: where some send over HTTP. `watch`:
-   * with others whose alarms are judged, which needs webhooks on this machine.
+   * Starts devices under load, connected to this port and judged like any other load. `httpPort`: where some of them
+   * send over HTTP. `watch`: adds devices whose alarms are judged, which needs webhooks on this machine.
    */
   startLoad(options: {
     port: number;
@@ -38,11 +38,11 @@ export type InstallationOptions = {
   connectors: ConnectorSettings[];
   /** Connectors that the test starts itself, by id. */
   startLater?: number[];
-  /** Connectors that a further process is started for, by id. */
+  /** Connectors that get a second process, by id. */
   standBys?: number[];
-  /** Beyond config/default.ts. */
+  /** In addition to config/default.ts. */
   settings?: object;
-  /** Environment of all processes, beyond what they need. */
+  /** Environment of all processes, in addition to what they need. */
   variables?: Record<string, string>;
 };
 

@@ -23,12 +23,12 @@ async function refusal(variables: Record<string, string>): Promise<string[]> {
 const secret = 'x'.repeat(32);
 
 describe('settings', () => {
-  it('take notifications.dailyQuota for quotas.messagesPerDay', async () => {
+  it('use notifications.dailyQuota as quotas.messagesPerDay', async () => {
     const path = file('daily.json', { notifications: { dailyQuota: 7 } });
     expect((await loadConfig({ CONFIG_FILE: path })).quotas.messagesPerDay).toBe(7);
   });
 
-  it('follow registration in their quotas, beneath what the file sets', async () => {
+  it('base quotas on whether registration is open, under what the file sets', async () => {
     const { quotas: open } = await loadConfig({});
     expect([open.devices, open.storedBytes]).toEqual([10_000, 20 * 2 ** 30]);
     const path = file('closed.json', {
@@ -38,14 +38,14 @@ describe('settings', () => {
     });
     const { quotas: closed } = await loadConfig({ CONFIG_FILE: path });
     expect([closed.devices, closed.keys, closed.storedBytes]).toEqual([7, 9, 2 ** 50]);
-    // What keeps one from hurting all stays.
+    // What protects others stays the same.
     expect([closed.requestsPerSecond, closed.smsPerDay]).toEqual([
       open.requestsPerSecond,
       open.smsPerDay,
     ]);
   });
 
-  it('have defaults with which everything runs on one machine', async () => {
+  it('have defaults that run everything on one machine', async () => {
     const config = await loadConfig({});
     expect(config).toMatchObject({
       role: { name: 'all' },
@@ -61,7 +61,7 @@ describe('settings', () => {
     expect(config.publicHost).toMatch(/^\d+\.\d+\.\d+\.\d+$/);
   });
 
-  it('turn plain MQTT off', async () => {
+  it('can turn plain MQTT off', async () => {
     expect(await loadConfig({ MQTT_PORT: 'off' })).toMatchObject({ mqttListen: null });
     expect(await loadConfig({ MQTT_PORT: '0' })).toMatchObject({ mqttListen: { port: 0 } });
     expect(await refusal({ MQTT_PORT: 'none' })).toEqual([
@@ -69,7 +69,7 @@ describe('settings', () => {
     ]);
   });
 
-  it('let connector processes take WebSockets', async () => {
+  it('make connector processes accept WebSockets', async () => {
     const variables = { MQTT_WS_PORT: '8082', MQTT_HOST: '127.0.0.1' };
     expect(await loadConfig(variables)).toMatchObject({
       webSocketListen: { host: '127.0.0.1', port: 8082 },
@@ -83,14 +83,14 @@ describe('settings', () => {
     });
   });
 
-  it('lay a file over the defaults, member by member', async () => {
+  it('merge a file over the defaults, member by member', async () => {
     const path = file('over.json', { retention: { eventsDays: 7 }, http: { corsOrigins: ['*'] } });
     const config = await loadConfig({ CONFIG_FILE: path });
     expect(config.retention).toEqual({ eventsDays: 7, measurementsDays: 90 });
     expect(config.http).toMatchObject({ corsOrigins: ['*'], trustedProxies: [] });
   });
 
-  it('may come as TypeScript', async () => {
+  it('may be TypeScript', async () => {
     const path = file(
       'over.ts',
       'export default { retention: { measurementsDays: 3 as number } };',
@@ -99,7 +99,7 @@ describe('settings', () => {
     expect(config.retention.measurementsDays).toBe(3);
   });
 
-  it('take a bridge to an external broker', async () => {
+  it('accept a bridge to an external broker', async () => {
     const bridge = {
       kind: 'bridge',
       id: 2,
@@ -117,8 +117,8 @@ describe('settings', () => {
   });
 });
 
-describe('settings that are wrong', () => {
-  it('are all listed at once, a line each', async () => {
+describe('wrong settings', () => {
+  it('are all listed at once, one line each', async () => {
     const lines = await refusal({
       HTTP_PORT: 'eighty',
       MQTT_PORT: '70000',
@@ -146,7 +146,7 @@ describe('settings that are wrong', () => {
     expect(lines.join()).toContain('"eighty"');
   });
 
-  it('include a database without a secret, and how to make one', async () => {
+  it('include a database without a secret, with how to create one', async () => {
     const [line, ...more] = await refusal({ DATABASE_URL: 'postgresql://db/x' });
     expect(line).toMatch(/^SECRET: .*openssl rand/);
     expect(more).toEqual([]);
@@ -162,7 +162,7 @@ describe('settings that are wrong', () => {
     expect(lines.join()).not.toContain('hunter');
   });
 
-  it('include a file that is not there or not JSON', async () => {
+  it('include a file that is missing or not JSON', async () => {
     expect(await refusal({ CONFIG_FILE: '/nowhere.json' })).toHaveLength(1);
     expect(await refusal({ CONFIG_FILE: file('broken.json', '{') })).toHaveLength(1);
   });
@@ -171,7 +171,7 @@ describe('settings that are wrong', () => {
     await expect(loadConfig({}, { name: 'connector', id: 9 })).rejects.toThrow('--id 9');
   });
 
-  it('include a previous secret that is too short, twice there, or in no file', async () => {
+  it('include a previous secret that is too short, given twice, or in a missing file', async () => {
     const previous = file('previous', `${secret}\n`);
     const one = await loadConfig({ SECRET: secret, SECRET_PREVIOUS_FILE: previous });
     expect(one.previousSecret).toBe(secret);

@@ -4,7 +4,7 @@ import { deriveKeys, deriveSecretCheck } from '../../src/config/keys.ts';
 const first = 'a'.repeat(48);
 const second = 'b'.repeat(48);
 
-it('gives every use a key of its own, the same each time', () => {
+it('derives a different key for each use, the same each time', () => {
   const { secretIds, ...keys } = deriveKeys(first);
   const all = Object.values(keys).flat();
   expect(new Set(all.map((key) => key.toString('hex'))).size).toBe(all.length);
@@ -21,7 +21,7 @@ it('keeps the keys of the previous secret behind the new ones', () => {
   ]);
 });
 
-it('knows a secret again by a value that is no key and holds nothing of it', () => {
+it('recognises a secret by a value that is no key and reveals nothing of it', () => {
   const check = deriveSecretCheck(first);
   expect(check).toMatch(/^[0-9a-f]{64}$/);
   expect(deriveSecretCheck(first)).toBe(check);

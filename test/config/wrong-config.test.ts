@@ -18,7 +18,7 @@ function file(name: string, text: string): string {
   return path;
 }
 
-/** The lines of a start that gets no further than its settings. */
+/** The lines of a start that fails at its settings. */
 async function linesOf(env: Record<string, string>): Promise<string[]> {
   const error: unknown = await loadConfig(env).catch((thrown: unknown) => thrown);
   if (error instanceof StartError) return error.lines;
@@ -26,14 +26,14 @@ async function linesOf(env: Record<string, string>): Promise<string[]> {
 }
 
 describe('CONFIG_FILE', () => {
-  test('that is no JSON: file, line, column and what was found, in one line', async () => {
+  test('that is not JSON: file, line, column and what was found, in one line', async () => {
     const path = file('broken.json', '{\n  "retention": {\n    "eventsDays": 3,\n  }\n}\n');
     expect(await refusedLine({ CONFIG_FILE: path })).toBe(
       `${path}: is not JSON: line 4, column 3: expected a name in double quotes, found "}".`,
     );
   });
 
-  test('that is a module which throws, or is none: one line without a stack', async () => {
+  test('that is a module which throws, or no module: one line without a stack', async () => {
     const path = file('throws.ts', 'throw new Error("not\\nmine");\n');
     expect(await refusedLine({ CONFIG_FILE: path })).toBe(
       `${path}: cannot be loaded (Error: not mine).`,
@@ -65,7 +65,7 @@ describe('CONFIG_FILE', () => {
     else expect(rest).toMatch(said);
   });
 
-  test('that is not there, or a directory', async () => {
+  test('that is missing, or a directory', async () => {
     const missing = join(dir, 'missing.json');
     expect(await linesOf({ CONFIG_FILE: missing })).toEqual([
       `${missing}: the file does not exist.`,
@@ -77,7 +77,7 @@ describe('CONFIG_FILE', () => {
     ]);
   });
 
-  test('with a byte order mark is taken', async () => {
+  test('with a byte order mark is accepted', async () => {
     const path = file('mark.json', '\uFEFF{"retention": {"eventsDays": 3}}');
     expect((await loadConfig({ CONFIG_FILE: path })).retention.eventsDays).toBe(3);
   });
@@ -101,7 +101,7 @@ describe.skipIf(!hasOpenssl)('a certificate for MQTT over TLS', () => {
     );
   });
 
-  test('or key that is none', async () => {
+  test('or key that is no certificate or key', async () => {
     const none = file('none.pem', 'none\n');
     const lines = await linesOf(envOf(none, one.certFile));
     expect(lines.map((line) => line.split(' (')[0])).toEqual([
@@ -112,7 +112,7 @@ describe.skipIf(!hasOpenssl)('a certificate for MQTT over TLS', () => {
 });
 
 describe('ports', () => {
-  test('that are taken: a line for each, which names its variable', async () => {
+  test('that are taken: one line each, with the variable', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
@@ -124,13 +124,13 @@ describe('ports', () => {
     other.close();
   });
 
-  test('of one process that are the same', async () => {
+  test('that two listeners of one process share', async () => {
     expect(await refusedLine({ HTTP_PORT: '18999', MQTT_PORT: '18999' })).toBe(
       'MQTT_PORT: port 18999 is also that of HTTP_PORT: choose another one.',
     );
   });
 
-  test('of an address that this machine has not', async () => {
+  test('of an address that this machine does not have', async () => {
     expect(await refusedLine({ HTTP_HOST: '192.0.2.1' })).toMatch(
       /^HTTP_HOST: this machine has no address 192\.0\.2\.1: /,
     );
@@ -138,7 +138,7 @@ describe('ports', () => {
 });
 
 test.each(['https://example.org/iot', 'https://example.org/iot/', 'http://h:1/?a/b/../c/d'])(
-  'PUBLIC_URL %s has a path, and nothing of this service is there',
+  'PUBLIC_URL %s has a path, but this service serves nothing there',
   async (url) => {
     const lines = linesOf({ PUBLIC_URL: url });
     if (url.includes('?')) await expect(lines).rejects.toThrow('taken');

@@ -26,7 +26,7 @@ afterEach(async () => {
 const minute = 60_000;
 const hour = 60 * minute;
 
-/** The time that the service goes by: that of the database, moved by so many ms. */
+/** Moves the service's time, which is the database's, by that many ms. */
 const moveTime = (byMs: number) =>
   db.query(`create or replace function service_now() returns timestamptz
               language sql volatile as $$ select clock_timestamp() + interval '${byMs} ms' $$`);
@@ -53,7 +53,7 @@ const gapsOf = async (connectorId = 1) => {
   return rows;
 };
 
-test('a connector that is written every few seconds has no gap; one that was silent longer has one', async () => {
+test('a connector that reports every few seconds has no gap; one that was silent longer has one', async () => {
   const sinceTs = await time();
   await noteListening(db, [1, 2]);
   await moveTime(14_000);
@@ -68,7 +68,7 @@ test('a connector that is written every few seconds has no gap; one that was sil
   expect(await gapsOf(2)).toHaveLength(1);
 });
 
-test('processes of one name write one row: while one of them listens there is no gap', async () => {
+test('processes with one name share a row: while one of them listens, there is no gap', async () => {
   await noteListening(db, [1]);
   await Promise.all(Array.from({ length: 8 }, () => noteListening(db, [1])));
   const { rows } = await db.query('select connector_id from listening');
@@ -76,7 +76,7 @@ test('processes of one name write one row: while one of them listens there is no
   expect(await gapsOf()).toEqual([]);
 });
 
-test('a clock that is set forward is a gap, one that is set back is none', async () => {
+test('a clock that is set forward makes a gap, one that is set back does not', async () => {
   const now = await time();
   const watch = await start(() => now);
   await watch.add(1, () => true);
@@ -88,18 +88,18 @@ test('a clock that is set forward is a gap, one that is set back is none', async
   await moveTime(0);
   await noteListening(db, [1]);
   await noteListening(db, [1]);
-  // It ends when the clock was right again, and no time to come is one in which nobody listens.
+  // The gap ends when the clock was right again, and nothing lies in the future.
   const [gap, ...others] = await gapsOf();
   expect(others).toEqual([]);
   expect(gap?.to_at).toBeLessThan(now + minute);
   const ends = () => (watch.of(1)?.gaps ?? []).map(({ toTs }) => (toTs ?? Infinity) < now + minute);
   await expect.poll(ends).toEqual([true]);
-  // A gap after that is known too, in a process that has lived through it.
+  // A process that lived through this learns of a later gap too.
   await db.query(`update listening set heard_at = heard_at - interval '10 minutes'`);
   await expect.poll(() => watch.of(1)?.gaps.length).toBe(2);
 });
 
-test('a jump of the time is a gap that lasts, before it was written that somebody listens', async () => {
+test('a leap of the time is a lasting gap until a process reports again that it listens', async () => {
   let now = await time();
   const watch = await start(() => now);
   let isListening = true;
@@ -111,13 +111,13 @@ test('a jump of the time is a gap that lasts, before it was written that somebod
   expect(now - (gap?.fromTs ?? 0)).toBeGreaterThan(hour - minute);
 });
 
-test('a connector that never listened has a gap since ever; one that is not configured is not asked', async () => {
+test('a connector that never listened has a gap since ever; one that is not configured has no answer', async () => {
   const watch = await start(() => 0);
   expect(watch.of(3)).toEqual({ gaps: [{ fromTs: 0, toTs: null }] });
   expect(watch.of(9)).toBeUndefined();
 });
 
-test('whether a connector of another process listened is known once it is heard of again, or for too long not', async () => {
+test("whether another process's connector listened is certain once it reports again, or was silent for too long", async () => {
   let now = await time();
   const watch = await start(() => now);
   await noteListening(db, [1]);
@@ -134,7 +134,7 @@ test('whether a connector of another process listened is known once it is heard 
   expect(watch.isKnownAt(9, askedTs)).toBe(true);
 });
 
-test('it is written while the connector listens, and seen in all processes', async () => {
+test('a report is written while the connector listens, and seen in all processes', async () => {
   const now = await time();
   const [one, other] = [await start(() => now), await start(() => now)];
   let isListening = false;
@@ -146,7 +146,7 @@ test('it is written while the connector listens, and seen in all processes', asy
   expect([one.isHere(1), other.isHere(1)]).toEqual([true, false]);
 });
 
-test('what could not be written is written a moment later, not with the next turn', async () => {
+test('a report that could not be written is written a moment later, not at the next interval', async () => {
   const errors: unknown[] = [];
   let isAway = false;
   const shaky = Object.create(db) as Database;
@@ -182,7 +182,7 @@ test('gaps are kept for 31 days', async () => {
   expect(await gapsOf()).toHaveLength(0);
 });
 
-test('bridges that share the messages of a broker are one, and so are those that take turns', () => {
+test("bridges that share a broker's messages count as one, and so do those that stand by", () => {
   const bridge = (id: number, shareName: string | null, url = 'mqtt://broker') => ({
     kind: 'bridge' as const,
     id,
@@ -213,7 +213,7 @@ test('bridges that share the messages of a broker are one, and so are those that
   ]);
 });
 
-test('for one device only gaps of its connector are read, and no older ones than are asked for', async () => {
+test('for one device, only gaps of its connector are read, and none older than requested', async () => {
   const nowTs = await time();
   const { deviceId } = await newDevice(db);
   const gap = (connectorId: number, fromMs: number) =>

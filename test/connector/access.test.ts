@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { manualClock, onceClosed, startWorld, until, type World, wire } from './harness.ts';
 import { connectPacket, dial, enter, moments, publishPacket } from './raw.ts';
 
-/** Of a CONNACK. */
+/** The code of a CONNACK. */
 const notAuthorized = () => (wire.version === 4 ? 5 : 0x87);
 
 let world: World;
@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 describe('a device that lost its access', () => {
-  test('is closed on every connection, and cannot come back', async () => {
+  test('is disconnected everywhere, and cannot reconnect', async () => {
     const clients = await Promise.all(['a', 'b'].map((clientId) => world.connect({ clientId })));
     const closed = Promise.all(clients.map(onceClosed));
     world.store.removeDevice(world.device.uuid);
@@ -21,7 +21,7 @@ describe('a device that lost its access', () => {
     expect(world.counted.filter((what) => what === 'disconnected access-ended')).toHaveLength(2);
   });
 
-  test('is closed though the store was away when it was told', async () => {
+  test('is disconnected even if the store was away at the notice', async () => {
     const client = await world.connect();
     const closed = onceClosed(client);
     world.store.isAway = true;
@@ -32,7 +32,7 @@ describe('a device that lost its access', () => {
     await closed;
   });
 
-  test('is closed though the notice itself was missed', async () => {
+  test('is disconnected even if the notice itself was missed', async () => {
     const client = await world.connect();
     const closed = onceClosed(client);
     world.store.forgetDevice(world.device.uuid);
@@ -57,7 +57,7 @@ describe('a device that lost its access', () => {
 });
 
 describe('a device whose account is disabled', () => {
-  test('is closed on every connection, and cannot come back; others stay', async () => {
+  test('is disconnected everywhere, and cannot reconnect; others stay', async () => {
     const device = world.store.addDevice(2);
     const other = world.store.addDevice(3, 2);
     const ids = ['a', 'b'].map((clientId) => world.connect({ clientId, as: device }));
@@ -83,7 +83,7 @@ describe('a device whose account is disabled', () => {
     await raw.ended();
   });
 
-  test('has what was under way withdrawn: neither stored nor acknowledged', async () => {
+  test('has its messages under way withdrawn: neither stored nor acknowledged', async () => {
     const raw = await enter(world);
     world.store.isHolding = true;
     const topic = `devices/${world.device.uuid}/up/measurements`;
@@ -98,7 +98,7 @@ describe('a device whose account is disabled', () => {
   });
 });
 
-test('a change of access that leaves a device its own keeps it connected', async () => {
+test('a device stays connected if a change of access leaves it its own', async () => {
   const raw = await enter(world);
   world.store.bus.publish('access', { deviceId: 1, uuid: world.device.uuid });
   raw.send({ cmd: 'pingreq' });
@@ -106,7 +106,7 @@ test('a change of access that leaves a device its own keeps it connected', async
   expect(raw.isClosed).toBe(false);
 });
 
-test('who hangs up while being checked is forgotten', async () => {
+test('a client that hangs up while being checked is forgotten', async () => {
   const checked = Promise.withResolvers<void>();
   world.store.beforeAuthenticated = () => checked.promise;
   const raw = await dial(world);

@@ -5,7 +5,7 @@ import { enter, moments, publishPacket, type RawClient } from './raw.ts';
 let world: World;
 /** How long each account has to wait. */
 let waits: Map<number, number>;
-/** Who was told that it has to. */
+/** The devices reported as waiting. */
 let told: number[];
 beforeEach(() => {
   waits = new Map();
@@ -47,8 +47,8 @@ const storedOf = ({ identity }: Owner) =>
 
 const ping = { cmd: 'pingreq' } as const;
 
-describe('devices of an account that brings too much', () => {
-  test('have to wait, in their order; those of others go on', async () => {
+describe('devices of an account that sends too much', () => {
+  test('have to wait, in order; those of others do not', async () => {
     await start();
     waits.set(1, 5);
     const other = stranger(2);
@@ -70,7 +70,7 @@ describe('devices of an account that brings too much', () => {
     expect(told.every((deviceId) => deviceId === 1)).toBe(true);
   });
 
-  test.each([0, 1, 2] as const)('are answered their pings, QoS %i', async (qos) => {
+  test.each([0, 1, 2] as const)('get answers to their pings, QoS %i', async (qos) => {
     await start();
     waits.set(1, 1_000_000);
     const raw = await enterAs(world.device);
@@ -83,7 +83,7 @@ describe('devices of an account that brings too much', () => {
     expect(world.store.stored).toEqual([]);
   });
 
-  test('stay connected however long it takes, as long as they speak', async () => {
+  test('stay connected however long it takes, as long as they send', async () => {
     const clock = manualClock();
     await start({ now: clock.now, limits: { storeTimeoutMs: 10_000 } });
     waits.set(1, 1_000_000);
@@ -106,7 +106,7 @@ describe('devices of an account that brings too much', () => {
     expect(storedOf(world.device)).toEqual([1]);
   });
 
-  test('that connect again send again what waited, and it is stored once', async () => {
+  test('send again, after a reconnect, what waited; it is stored once', async () => {
     await start();
     waits.set(1, 1_000_000);
     const raw = await enterAs(world.device);
@@ -120,12 +120,12 @@ describe('devices of an account that brings too much', () => {
     await until(() => told.length === 3);
     waits.clear();
     await again.expect('puback');
-    // Of QoS 0, which nobody sends again, nothing is dropped.
+    // At QoS 0 nobody sends again, so nothing is dropped.
     await until(() => storedOf(world.device).length === 2);
     expect(storedOf(world.device)).toEqual([2, 1]);
   });
 
-  test('are not read once too much of theirs waits; others are', async () => {
+  test('are not read once too much of theirs is parked; others are', async () => {
     await start({ tuning: { maxParkedBytes: 20_000, messageOverheadBytes: 1_000 } });
     waits.set(1, 1_000_000);
     const other = stranger(2);
@@ -147,7 +147,7 @@ describe('devices of an account that brings too much', () => {
     expect(storedOf(world.device)).toEqual(Array.from({ length: 20 }, (_, n) => n + 1));
   });
 
-  test('are not read either when too much of all of them waits', async () => {
+  test('are not read either if too much of all accounts is parked', async () => {
     await start({ tuning: { maxParkedTotalBytes: 10_000, messageOverheadBytes: 5_000 } });
     const [first, second, third] = [world.device, stranger(2, 2), stranger(3, 3)];
     const raws = await Promise.all([first, second, third].map((device) => enterAs(device)));
@@ -163,7 +163,7 @@ describe('devices of an account that brings too much', () => {
     await c.expect('puback');
     await moments(world);
     expect(told).toEqual([1, 1, 2]);
-    // There is room for it when others leave some, though its own wait goes on.
+    // Others leave room for it, although its own account still waits.
     waits.delete(1);
     await until(() => told.length === 4);
     await a.expect('puback', 2);
@@ -173,13 +173,13 @@ describe('devices of an account that brings too much', () => {
     expect(storedOf(second)).toEqual([1, 2]);
   });
 
-  test('do not hold up the end of the service: nothing of theirs is acknowledged', async () => {
+  test('do not delay the stop of the service: nothing of theirs is acknowledged', async () => {
     await start();
     waits.set(1, 1_000_000);
     const raw = await enterAs(world.device);
     publish(raw, world.device, 1);
     await until(() => told.length === 1);
-    // As long as a test may take, and more.
+    // Longer than a test may take.
     await world.close(1_000_000);
     await raw.ended();
     expect(raw.of('puback')).toEqual([]);
@@ -216,7 +216,7 @@ describe('connections of an account', () => {
     expect(await tryAs(third)).toBe(0);
   });
 
-  test('that take the place of another one are no more than before', async () => {
+  test('that replace another one do not count as one more', async () => {
     await limited(1);
     const first = await enterAs(world.device, { clientId: 'one' });
     expect(await tryAs(world.device, 'one')).toBe(0);

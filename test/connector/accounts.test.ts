@@ -5,7 +5,7 @@ import { enter, moments, publishPacket, type RawClient } from './raw.ts';
 let world: World;
 afterEach(() => world.close());
 
-/** A device of an account, connected; `send` publishes a message of so many measurements. */
+/** A connected device of an account. `send` publishes a message with this many measurements. */
 async function device(number: number, accountId: number) {
   const { uuid, token } = world.store.addDevice(number, accountId);
   const raw = await enter(world, { username: uuid, password: Buffer.from(token) });
@@ -22,9 +22,9 @@ const heldOf = (accountId: number) =>
   world.store.held.filter(({ device: { accountId: id } }) => id === accountId).length;
 const acks = ({ raw }: { raw: RawClient }) => raw.of('puback').length;
 
-describe('the memory for what waits', () => {
-  test('is never all one account’s, and nothing is lost', async () => {
-    // So many of one connection at most are in one read.
+describe('the memory for messages that wait', () => {
+  test('is never taken entirely by one account, and nothing is lost', async () => {
+    // At most this many messages of a connection fit into one read.
     const tuning = {
       maxUnackedTotalBytes: 30_000,
       messageOverheadBytes: 1_000,
@@ -36,7 +36,7 @@ describe('the memory for what waits', () => {
     for (const { send } of noisy) for (let n = 0; n < 20; n++) send();
     await until(() => heldOf(1) >= 15);
     await moments(world);
-    // Two thirds, and what a read brings beyond.
+    // Two thirds, plus one read.
     expect(heldOf(1)).toBeLessThan(30);
     const quiet = await device(9, 2);
     quiet.send();
@@ -47,7 +47,7 @@ describe('the memory for what waits', () => {
     expect(world.connector.snapshot().unackedBytes).toBe(0);
   });
 
-  test('is given to accounts in turn where several wait for it', async () => {
+  test('is given to accounts in turn if several wait for it', async () => {
     const tuning = {
       maxUnackedTotalBytes: 5_000,
       messageOverheadBytes: 1_000,
@@ -61,7 +61,7 @@ describe('the memory for what waits', () => {
     const others = await Promise.all([2, 3, 4, 5].map((account) => device(100 + account, account)));
     for (const { send } of others) send();
     await moments(world);
-    // What is committed one by one lets others in one by one.
+    // Each commit lets another one in.
     let committed = 0;
     while ([2, 3, 4, 5].some((account) => heldOf(account) === 0)) {
       await until(() => world.store.held.length > 0);
@@ -85,7 +85,7 @@ describe('an account’s measurements a second', () => {
     return clock;
   };
 
-  test('are read more slowly while others wait, and none is dropped', async () => {
+  test('are limited while others wait, and none is dropped', async () => {
     const clock = await start();
     world.store.areOthersWaiting = true;
     const [first, second] = [await device(1, 1), await device(2, 1)];
@@ -105,7 +105,7 @@ describe('an account’s measurements a second', () => {
     await second.raw.expect('puback', 2);
   });
 
-  test('are no limit while nobody else waits, nor a debt afterwards', async () => {
+  test('are not limited while nobody else waits, and leave no debt', async () => {
     const clock = await start();
     const [first, second] = [await device(1, 1), await device(2, 1)];
     for (const one of [first, second]) {
@@ -120,7 +120,7 @@ describe('an account’s measurements a second', () => {
     await second.raw.expect('puback', 2);
   });
 
-  test('are no limit any more when nobody else waits any more', async () => {
+  test('are no longer limited once nobody else waits', async () => {
     await start();
     world.store.areOthersWaiting = true;
     const one = await device(1, 1);

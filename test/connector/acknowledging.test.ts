@@ -54,7 +54,7 @@ describe('what cannot be stored', () => {
     expect(world.connector.snapshot().unackedBytes).toBe(0);
   });
 
-  test('a store that does not answer in time: closed, and withdrawn', async () => {
+  test('a store that does not answer in time: the connection is closed, the message withdrawn', async () => {
     const clock = manualClock();
     const store = await start({ now: clock.now });
     store.isHolding = true;
@@ -72,7 +72,7 @@ describe('what cannot be stored', () => {
     expect(world.counted).toContain('disconnected not-stored');
   });
 
-  test('QoS 0 messages of a client that has left are stored all the same', async () => {
+  test('QoS 0 messages of a client that has left are still stored', async () => {
     const store = await start();
     store.isHolding = true;
     const raw = await enter(world);
@@ -86,7 +86,7 @@ describe('what cannot be stored', () => {
     expect(store.stored).toHaveLength(1);
   });
 
-  test('... and are given up when the store does not come back', async () => {
+  test('… and are given up if the store does not return', async () => {
     const clock = manualClock();
     const store = await start({ now: clock.now });
     store.isHolding = true;

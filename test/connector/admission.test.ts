@@ -11,7 +11,7 @@ afterEach(() => world.close());
 const dialFrom = async (address: string) => new RawClient(await world.dial(world.port, address));
 const snapshot = () => world.connector.snapshot();
 
-/** A device that connects from an address of this machine's. */
+/** A device that connects from an address of this machine. */
 async function enterFrom(address: string, number: number): Promise<RawClient> {
   const { uuid, token } = world.store.addDevice(number);
   const raw = await dialFrom(address);
@@ -20,7 +20,7 @@ async function enterFrom(address: string, number: number): Promise<RawClient> {
 }
 
 describe('connections of one address', () => {
-  test('that say nothing hold back their own address only', async () => {
+  test('that say nothing delay only their own address', async () => {
     await start({ limits: { connectingPerAddress: 3 } });
     const silent = [];
     for (let n = 0; n < 3; n += 1) silent.push(await dialFrom('127.0.0.1'));
@@ -34,7 +34,7 @@ describe('connections of one address', () => {
     expect(snapshot().waiting).toBe(0);
   });
 
-  test('that were let in hold back nobody: more than that many are served in their turn', async () => {
+  test('that were let in delay nobody: more than that many are served in turn', async () => {
     await start({ limits: { connectingPerAddress: 2 } });
     const raws = await Promise.all(
       Array.from({ length: 40 }, (_, n) => enterFrom('127.0.0.1', n + 10)),
@@ -57,7 +57,7 @@ describe('connections of one address', () => {
     ]);
   });
 
-  test('that wait are so many in all; further ones are closed, and another address finds a place', async () => {
+  test('that wait are limited in total; further ones are closed, and another address finds a place', async () => {
     const clock = manualClock();
     const tuning = { maxWaitingConnections: 4 };
     await start({ now: clock.now, limits: { connectsPerSecond: 10 }, tuning });
@@ -72,7 +72,7 @@ describe('connections of one address', () => {
     expect(world.counted).toHaveLength(1);
   });
 
-  test('have one turn after the other with those of other addresses, also where the rate lets few in', async () => {
+  test('take turns with those of other addresses, even if the rate lets few in', async () => {
     const clock = manualClock();
     await start({ now: clock.now, limits: { connectsPerSecond: 10 } });
     await dialFrom('127.0.0.1');
@@ -100,7 +100,7 @@ describe('connections of one address', () => {
     await waiting.expect('connack');
   });
 
-  test('behind a trusted proxy are those of the address that it names', async () => {
+  test('behind a trusted proxy belong to the address that it names', async () => {
     await start({ trustedProxies: ['127.0.0.0/8'], limits: { connectingPerAddress: 1 } });
     const dialAs = async (address: string) => {
       const raw = await dialFrom('127.0.0.1');
@@ -128,7 +128,7 @@ describe('a device that connects again and again', () => {
     return returnCode;
   };
 
-  test('is let in as often as it may: only the excess is refused, and one rejection says so', async () => {
+  test('is let in as often as it may: only the excess is refused, and one rejection reports it', async () => {
     const clock = manualClock();
     await start({ now: clock.now, limits: { reconnectsPerSecond: 2, reconnectsBurst: 5 } });
     const codes = [];
@@ -155,7 +155,7 @@ describe('a device that connects again and again', () => {
     expect(told()).toHaveLength(2);
   });
 
-  test('does not take turns from another one', async () => {
+  test('takes no turns from another one', async () => {
     const clock = manualClock();
     await start({ now: clock.now, limits: { reconnectsBurst: 1 } });
     expect([await come(), await come()]).toEqual([0, 3]);
@@ -163,7 +163,7 @@ describe('a device that connects again and again', () => {
   });
 });
 
-test('what is refused on a connection counts at its address, also where that was forgotten meanwhile', async () => {
+test('a refusal counts against the connection’s address, even if that was forgotten meanwhile', async () => {
   const most = 1_000_000;
   const admission = createAdmission({
     connectsPerSecond: most,
@@ -181,7 +181,7 @@ test('what is refused on a connection counts at its address, also where that was
   offer('192.0.2.1');
   const [old] = entered.splice(0);
   old?.letIn();
-  // So many that those of which nothing is known any more are forgotten.
+  // Enough to make it forget addresses that it knows nothing more about.
   for (let n = 0; n <= 10_000; n += 1) offer(`10.0.${n >> 8}.${n & 255}`);
   old?.refused(100);
   entered.length = 0;

@@ -19,7 +19,7 @@ test('asyncapi.yaml is what `npm run asyncapi` would write', async () => {
   expect(load(text)).toEqual(JSON.parse(JSON.stringify(document)));
 });
 
-test('every topic of the contract is in it', () => {
+test('it has every topic of the contract', () => {
   const addresses = Object.values(document.channels).map(({ address }) => address);
   const up = upTopics.map((topic) => `devices/{uuid}/up/${topic}`);
   const down = downTopics.map((topic) => `devices/{uuid}/down/${topic}`);
@@ -27,7 +27,7 @@ test('every topic of the contract is in it', () => {
 });
 
 describe('the examples of what devices send', () => {
-  test.each(upTopics)('are taken: %s', (topic) => {
+  test.each(upTopics)('are accepted: %s', (topic) => {
     const name = `Up${topic.slice(0, 1).toUpperCase()}${topic.slice(1)}`;
     const examples = document.components.messages[name]?.examples ?? [];
     expect(examples.length).toBeGreaterThan(0);

@@ -13,7 +13,7 @@ afterEach(async () => {
   world = http = null;
 });
 
-/** A device with so many messages to send, at most ten of them in a read; the clock stands still. */
+/** A device with this many messages to send, at most ten of them in a read. The clock stands still. */
 async function backlog(count: number, mayCatchUp: () => boolean) {
   const clock = manualClock();
   const tuning = { maxUnackedMessages: 10 };
@@ -26,12 +26,12 @@ async function backlog(count: number, mayCatchUp: () => boolean) {
   return { raw, clock, acks };
 }
 
-test('a device gets in all that it kept while it may catch up', async () => {
+test('a device sends everything that it kept while it may catch up', async () => {
   const { raw } = await backlog(300, () => true);
   await raw.expect('puback', 300);
 });
 
-test('one that has to wait goes on once it may, long before its rate allows', async () => {
+test('one that has to wait continues once it may, long before its rate allows', async () => {
   let isAlone = false;
   const { raw, acks } = await backlog(300, () => isAlone);
   await raw.expect('puback', 10);
@@ -41,7 +41,7 @@ test('one that has to wait goes on once it may, long before its rate allows', as
   await raw.expect('puback', 300);
 });
 
-test('and is held to its rate again once somebody else is there', async () => {
+test('and is limited to its rate again once somebody else sends', async () => {
   let asked = 0;
   const { clock, acks } = await backlog(300, () => ++asked <= 5);
   await until(() => asked > 8);
@@ -53,7 +53,7 @@ test('and is held to its rate again once somebody else is there', async () => {
   });
 });
 
-test('what is sent over MQTT counts for HTTP too, and the other way', async () => {
+test('what is sent over MQTT counts for HTTP too, and the other way round', async () => {
   const clock = manualClock();
   const rates = { ...limits, ...slow };
   const ports = { othersWait: () => false, measurementsPerSecond: () => 20_000 };
@@ -80,7 +80,7 @@ test('what is sent over MQTT counts for HTTP too, and the other way', async () =
   await raw.expect('puback', 6);
 });
 
-test('over HTTP too a device does not wait while it may catch up', async () => {
+test('a device over HTTP does not wait either while it may catch up', async () => {
   const clock = manualClock();
   let isAlone = true;
   const ports = { mayCatchUp: () => isAlone };

@@ -21,8 +21,8 @@ async function connackOf(more: Partial<Connect>) {
   return { returnCode: connack?.returnCode, sessionPresent: connack?.sessionPresent, raw };
 }
 
-describe('who is let in', () => {
-  test('a device with its uuid and token, over MQTT 3.1.1 and 3.1', async () => {
+describe('logins', () => {
+  test('a device logs in with its uuid and token, over MQTT 3.1.1 and 3.1', async () => {
     await start();
     expect((await connackOf({})).returnCode).toBe(0);
     const old = await connackOf({ protocolId: 'MQIsdp', protocolVersion: 3, clientId: 'old' });
@@ -32,17 +32,20 @@ describe('who is let in', () => {
     expect(world.connector.snapshot()).toMatchObject({ connections: 2, devices: 1 });
   });
 
-  test.each([6, 0x85])('a client of version %i is told that it is not spoken', async (version) => {
-    await start();
-    const raw = await dial(world, 5);
-    const packet = generate(connectPacket(world, { protocolVersion: 5 }), { protocolVersion: 5 });
-    packet[packet.indexOf('MQTT') + 4] = version;
-    raw.socket.write(packet);
-    expect(await raw.expect('connack')).toMatchObject([{ reasonCode: 0x84 }]);
-    await raw.ended();
-    await until(() => world.counted.length > 0);
-    expect(world.counted).toEqual(['refused protocol-version']);
-  });
+  test.each([6, 0x85])(
+    'a client of version %i learns that it is not supported',
+    async (version) => {
+      await start();
+      const raw = await dial(world, 5);
+      const packet = generate(connectPacket(world, { protocolVersion: 5 }), { protocolVersion: 5 });
+      packet[packet.indexOf('MQTT') + 4] = version;
+      raw.socket.write(packet);
+      expect(await raw.expect('connack')).toMatchObject([{ reasonCode: 0x84 }]);
+      await raw.ended();
+      await until(() => world.counted.length > 0);
+      expect(world.counted).toEqual(['refused protocol-version']);
+    },
+  );
 
   test.each([
     ['a wrong token', { password: Buffer.from('wrong') }],
@@ -69,16 +72,16 @@ describe('who is let in', () => {
     expect(world.counted).toEqual(['refused unavailable']);
   });
 
-  test('a failure nobody foresaw is CONNACK 3 and in the log', async () => {
+  test('an unexpected failure is CONNACK 3 and is logged', async () => {
     await start({ ports: { authenticateDevice: () => Promise.reject(new TypeError('bug')) } });
     expect((await connackOf({})).returnCode).toBe(3);
     expect(world.logged).toEqual(['login.unchecked']);
   });
 
-  test('CONNACK 2 where a session is to outlive a client without identifier [MQTT-3.1.3-8]', async () => {
+  test('CONNACK 2 if a session should outlive a client without identifier [MQTT-3.1.3-8]', async () => {
     await start();
     expect((await connackOf({ clientId: '', clean: true })).returnCode).toBe(0);
-    // No client library writes this packet: the identifier is taken out by hand.
+    // No client library writes this packet, so the identifier is removed by hand.
     const raw = await dial(world, 4);
     const { uuid, token } = world.device;
     const field = (text: string) =>
@@ -113,7 +116,7 @@ describe('sessions', () => {
     expect(again.raw.of('publish')).toEqual([]);
   });
 
-  test('the same identifier takes its own session over', async () => {
+  test('a client with the same identifier takes over its own session', async () => {
     await start();
     const first = await world.connect({ clientId: 'kitchen' });
     const closed = onceClosed(first);
@@ -128,7 +131,7 @@ describe('sessions', () => {
       ({ uplink }) => uplink.rejections[0]?.reason === 'session-taken-over',
     );
 
-  test('two clients with one identifier are told of, once a minute; one that comes back is not', async () => {
+  test('two clients with one identifier are reported, once a minute; one that reconnects is not', async () => {
     const clock = manualClock();
     await start({ now: clock.now });
     const come = () => enter(world, { clientId: 'kitchen' });
@@ -166,7 +169,7 @@ describe('sessions', () => {
     }
   });
 
-  test('nobody takes the session of another device over by naming it', async () => {
+  test('naming another device’s session does not take it over', async () => {
     await start();
     const mine = await world.connect({ clientId: 'kitchen' });
     const other = world.store.addDevice(2);
@@ -177,7 +180,7 @@ describe('sessions', () => {
     expect(world.connector.snapshot()).toMatchObject({ connections: 2, devices: 2 });
   });
 
-  test('clients without identifier live beside each other', async () => {
+  test('clients without identifier exist side by side', async () => {
     await start();
     const first = await enter(world, { clientId: '' });
     await enter(world, { clientId: '' });
@@ -197,7 +200,7 @@ describe('sessions', () => {
     expect(world.counted).toContain('disconnected replaced');
   });
 
-  test('others are told whose session began', async () => {
+  test('others are notified of a session that begins', async () => {
     await start();
     const told: unknown[] = [];
     world.store.bus.subscribe('session', (message) => told.push(message));
@@ -232,7 +235,7 @@ describe('sessions', () => {
   });
 });
 
-test('presence tells the first connection of a device and the end of its last', async () => {
+test('presence reports a device’s first connection and the end of its last', async () => {
   await start();
   const first = await world.connect({ clientId: 'a' });
   const second = await world.connect({ clientId: 'b' });

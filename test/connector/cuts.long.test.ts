@@ -4,7 +4,7 @@ import { hasOpenssl } from '../support/certificate.ts';
 import { run, startCuts } from './cuts.ts';
 
 describe.skipIf(!hasOpenssl)('a stream of packets, cut anywhere into any number of reads', () => {
-  test('gives what it gives in one piece, 2,000 times', { timeout: 600_000 }, async () => {
+  test('results in the same as in one piece, 2,000 times', { timeout: 600_000 }, async () => {
     const cuts = await startCuts();
     await fc.assert(
       fc.asyncProperty(run, async (one) => {

@@ -20,7 +20,7 @@ describe.skipIf(!hasOpenssl)('a stream of packets, cut anywhere into any number 
   const publish = { kind: 'publish', qos: 1, topic: 'measurements', size: 0 } as const;
 
   test.each(ways.flatMap((way) => ([4, 5] as const).map((version) => [way, version] as const)))(
-    'over %s, MQTT %i: the packet behind a CONNECT in two pieces is served',
+    'over %s, MQTT %i: the packet after a CONNECT in two pieces is served',
     async (way, version) => {
       const steps = [{ kind: 'subscribe' } as const, publish, { kind: 'ping' } as const];
       for (const at of [0.05, 0.2, 0.4]) {
@@ -31,7 +31,7 @@ describe.skipIf(!hasOpenssl)('a stream of packets, cut anywhere into any number 
   );
 
   test.each([4, 5] as const)(
-    'behind any byte, also of a length of two bytes: MQTT %i',
+    'after any byte, also inside a length of two bytes: MQTT %i',
     async (version) => {
       const steps = [
         publish,
@@ -46,7 +46,7 @@ describe.skipIf(!hasOpenssl)('a stream of packets, cut anywhere into any number 
     },
   );
 
-  test('gives what it gives in one piece', async () => {
+  test('results in the same as in one piece', async () => {
     await fc.assert(
       fc.asyncProperty(run, async (one) => {
         const { result, expected } = await cuts.play(one);

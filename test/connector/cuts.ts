@@ -1,4 +1,4 @@
-// Streams of packets that are cut anywhere: what comes of them must not depend on where.
+// Streams of packets that are cut anywhere. The result must not depend on where.
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -32,15 +32,15 @@ export type Run = {
   way: Way;
   steps: Step[];
   last: 'nothing' | 'disconnect' | 'a wrong packet';
-  /** Places of the cuts, as parts of the whole stream. */
+  /** Where to cut, as fractions of the whole stream. */
   cuts: number[];
-  /** Whether the reader has its turn between two pieces. */
+  /** Whether the reader gets a turn between two pieces. */
   areApart: boolean;
   /** Whether the client waits for its CONNACK. */
   waits: boolean;
 };
 
-/** So many bytes are more than packets other than measurements may have. */
+/** More bytes than any packet but measurements may have. */
 export const sizes = { maxPacketBytes: 2_000, maxMeasurementPacketBytes: 9_000 };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -78,7 +78,7 @@ export const run: fc.Arbitrary<Run> = fc.record({
 
 type Device = { uuid: string; token: string };
 
-/** Large ones are measurements, and not over WebSocket, where none may be. */
+/** Large packets are measurements, and only where WebSocket is not used, which allows none. */
 const sizeOf = ({ topic, size }: Step & { kind: 'publish' }, way: Way) =>
   topic === 'measurements' && way !== 'websocket' ? size : Math.min(size, 300);
 
@@ -202,7 +202,7 @@ export async function startCuts() {
   }
 
   return {
-    /** Sends the stream; gives what came of it, and what should have. */
+    /** Sends the stream. Returns what came of it, and what should have. */
     async play(one: Run) {
       const { version, way, steps, last, areApart, waits } = one;
       const { store, connector } = worldOf(way);
@@ -255,7 +255,7 @@ export async function startCuts() {
       return {
         result,
         expected: {
-          // What it is answered before it ends may be lost with its connection.
+          // Answers sent just before the end may be lost with the connection.
           replies: last === 'nothing' ? expected.toSorted() : result.replies,
           stored: sent.map((name) => (name.startsWith('nowhere') ? 'nowhere -1' : name)),
           isClosed: last !== 'nothing',

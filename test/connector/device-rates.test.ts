@@ -34,7 +34,7 @@ beforeEach(() => {
   });
 });
 
-/** One message after the other, as long as none has to wait; gives how many. */
+/** Sends one message after the other until one has to wait. Returns how many were sent. */
 function sendWhileItMay(rates: ReturnType<RateStore['enter']>, items: number, atMost = 10_000) {
   let sent = 0;
   while (sent < atMost && (store.waitMs(rates) === 0 || store.letGoOn(rates))) {
@@ -46,18 +46,18 @@ function sendWhileItMay(rates: ReturnType<RateStore['enter']>, items: number, at
 }
 
 describe('a device that catches up', () => {
-  test('is held to its rate while it may not', () => {
+  test('is limited to its rate while it may not', () => {
     mayCatchUp = false;
     const rates = store.enter(device(1));
     expect(sendWhileItMay(rates, 1)).toBe(10);
     expect(store.waitMs(rates)).toBe(100);
     expect(store.letGoOn(rates)).toBe(false);
     mayCatchUp = true;
-    // To be asked changes nothing.
+    // Asking changes nothing.
     expect([store.waitMs(rates), store.waitMs(rates)]).toEqual([100, 100]);
     expect(store.letGoOn(rates)).toBe(true);
     expect(store.waitMs(rates)).toBe(100);
-    // What it owed is forgiven; what it brings now it owes again.
+    // What it owed is forgiven; what it sends now it owes again.
     store.takeMessages(rates, 1, monotonicMs);
     mayCatchUp = false;
     expect(store.waitMs(rates)).toBe(200);
@@ -71,7 +71,7 @@ describe('a device that catches up', () => {
     expect(sendWhileItMay(rates, items)).toBeGreaterThanOrEqual(most);
     expect(beyond).toBeGreaterThanOrEqual(1_000);
     expect(beyond).toBeLessThan(1_000 + items);
-    // From then on its rate holds, and what comes back of the day.
+    // From then on its rate applies, plus what the daily amount regains.
     monotonicMs += 60_000;
     const soFar = beyond;
     sendWhileItMay(rates, items);
@@ -80,7 +80,7 @@ describe('a device that catches up', () => {
     expect(sendWhileItMay(rates, items)).toBeGreaterThanOrEqual(most - 1);
   });
 
-  test('does not begin anew by leaving for a while', () => {
+  test('does not start anew by leaving for a while', () => {
     const rates = store.enter(device(1));
     sendWhileItMay(rates, 1);
     monotonicMs += 10_000;
@@ -93,7 +93,7 @@ describe('a device that catches up', () => {
     expect(store.count()).toBe(1);
   });
 
-  test('is forgotten once it may bring all of it again', () => {
+  test('is forgotten once its daily amount is full again', () => {
     for (let n = 1; n <= 1_500; n += 1) {
       const rates = store.enter(device(n));
       sendWhileItMay(rates, 1, 12);
@@ -115,7 +115,7 @@ describe('a device that catches up', () => {
     expect(store.enter(device(1)).beyond).toBeNull();
   });
 
-  test('pays for polls and pings from a bucket of their own, which nobody lifts', () => {
+  test('pays for polls and pings from a separate bucket, which catching up does not lift', () => {
     const rates = store.enter(device(1));
     store.takeOthers(rates, 15, monotonicMs);
     expect(store.waitMs(rates)).toBe(0);
@@ -123,7 +123,7 @@ describe('a device that catches up', () => {
   });
 });
 
-test('devices of an account that two transports remember are the same', () => {
+test('a device of two transports has one set of rates', () => {
   mayCatchUp = false;
   const first = store.enter(device(1));
   const second = store.enter(device(1));
@@ -136,7 +136,7 @@ test('devices of an account that two transports remember are the same', () => {
   expect(store.enter(device(1))).toBe(second);
 });
 
-test('an account that owes is not forgotten with its devices, whose own rates have recovered', () => {
+test('an account in debt is not forgotten with its devices, whose own rates have recovered', () => {
   const ports = { othersWait: () => true, measurementsPerSecond: () => 1_000 };
   const own = createRateStore({ ports, limits, now: () => monotonicMs });
   const all = Array.from({ length: 50 }, (_, n) => own.enter(device(n)));
@@ -147,7 +147,7 @@ test('an account that owes is not forgotten with its devices, whose own rates ha
   expect(own.count()).toBe(2);
 });
 
-test('a device that is forgotten while its bodies come has one line, and one rate', async () => {
+test('a device that is forgotten while its bodies arrive has one queue, and one rate', async () => {
   const { store: ingest, ports } = createStore();
   const { identity, uuid } = ingest.addDevice(1);
   const own = { ...usualLimits, messagesPerSecond: 1, messagesBurst: 1 };

@@ -9,7 +9,7 @@ afterEach(() => world.close());
 
 const each = 100;
 
-test('what arrives at once is read over several turns of the event loop, in turns of accounts', async () => {
+test('what arrives at once is read over several turns of the event loop, with accounts in turn', async () => {
   let turn = 0;
   const readFairly: number[] = [];
   world = await startWorld();

@@ -24,7 +24,7 @@ test('a long list of filters counts as many packets', async () => {
 });
 
 test.each(['subscribe', 'unsubscribe'] as const)(
-  'a %s longer than all filters that may be closes the connection',
+  'a %s longer than all allowed filters closes the connection',
   async (cmd) => {
     world = await startWorld();
     const raw = await enter(world);

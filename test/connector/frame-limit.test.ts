@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createFrameLimit } from '../../connector/mqtt/listeners.ts';
 import { manualClock } from './harness.ts';
 
-test('a limit of frames allows a burst, then what a second brings; what is paid back counts', () => {
+test('a frame limit allows a burst, then what a second earns; paid-off debt counts', () => {
   const clock = manualClock();
   const take = createFrameLimit({ perSecond: 10, burst: 100 }, clock.now);
   expect(take(100)).toBe(true);

@@ -20,7 +20,7 @@ const packets = [
   generate({ cmd: 'pingreq' }),
 ];
 
-test('packets are put together whole, wherever they were cut', () => {
+test('packets are reassembled, wherever they were cut', () => {
   fc.assert(
     fc.property(
       fc.array(
@@ -55,7 +55,7 @@ test('packets are put together whole, wherever they were cut', () => {
   );
 });
 
-test('a SUBSCRIBE counts one, and one more for each whole 25 bytes behind its fixed header', () => {
+test('a SUBSCRIBE counts as one, plus one for each 25 bytes after its fixed header', () => {
   const down = `devices/${'u'.repeat(36)}/down`;
   const countOf = (topics: string[]) => {
     const scanner = new FrameScanner();

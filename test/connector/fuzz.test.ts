@@ -4,14 +4,14 @@ import { expect, test } from 'vitest';
 import { startWorld } from './harness.ts';
 import { connectPacket, dial, enter, publishPacket } from './raw.ts';
 
-/** Longer, and elsewhere, by hand: FUZZ_SECONDS=600 FUZZ_SEED=1. */
+/** For longer runs and other seeds, by hand: FUZZ_SECONDS=600 FUZZ_SEED=1. */
 const seconds = Number(process.env['FUZZ_SECONDS'] ?? 5);
 const seed = Number(process.env['FUZZ_SEED'] ?? 20_261_121);
 
 const byte = fc.integer({ min: 0, max: 255 });
 const bytes = (maxLength: number) => fc.array(byte, { maxLength }).map((list) => Buffer.from(list));
 
-/** A packet of any type whose length fits what follows, as most parsers' faults lie behind that. */
+/** A packet of any type with the right length, because most faults of parsers lie behind that check. */
 const framed = fc
   .tuple(byte, bytes(200))
   .map(([type, body]) => Buffer.concat([Buffer.from([type, ...lengthOf(body.length)]), body]));
@@ -21,7 +21,7 @@ const lengthOf = (length: number) =>
 type Attack = { isConnected: boolean; chunks: Buffer[]; isSplit: boolean };
 
 test(
-  'malformed bytes end their own connection at most',
+  'malformed bytes end at most their own connection',
   { timeout: (seconds + 30) * 1_000 },
   async () => {
     const world = await startWorld({
@@ -37,7 +37,7 @@ test(
     const honest = await enter(world, { username: uuid, password: Buffer.from(token) });
     const down = `devices/${world.device.uuid}/down/#`;
 
-    /** Well-formed packets, of which some bytes are changed. */
+    /** Well-formed packets with some bytes changed. */
     const wellFormed = fc.constantFrom(
       generate(connectPacket(world)),
       generate(

@@ -30,10 +30,10 @@ export const limits: ConnectorOptions['limits'] = {
   rejectionsPerMessage: 10,
 };
 
-/** The version of MQTT that tests speak where they name none: v5.test.ts runs the same ones once more. */
+/** The version of MQTT that tests speak unless they name one. v5.test.ts runs the same tests again. */
 export const wire: { version: 4 | 5 } = { version: 4 };
 
-/** Waits for the thing itself. */
+/** Waits for the condition itself. */
 export async function until(condition: () => boolean, what = 'the condition'): Promise<void> {
   const endMs = performance.now() + 60_000;
   while (!condition()) {
@@ -42,7 +42,7 @@ export async function until(condition: () => boolean, what = 'the condition'): P
   }
 }
 
-/** Time that passes when a test says so. */
+/** A clock that only the test moves. */
 export function manualClock() {
   let looked = 0;
   const clock = {
@@ -51,7 +51,7 @@ export function manualClock() {
       looked += 1;
       return clock.monotonicMs;
     },
-    /** Resolves once somebody has looked at the clock so many times more. */
+    /** Resolves once the clock has been read this many more times. */
     looks: async (count: number) => {
       const enough = looked + count;
       await until(() => looked >= enough, 'looks at the clock');
@@ -67,14 +67,14 @@ export type WorldOptions = Partial<Omit<ConnectorOptions, 'limits'>> & {
   ports?: Partial<ConnectorPorts>;
 };
 
-/** A connector over a store of its own, and what the tests need to talk to it. */
+/** A connector with a store of its own, and what the tests need to talk to it. */
 export async function startWorld(options: WorldOptions = {}) {
   const { store, ports } = createStore();
   const device = store.addDevice(1);
   const counted: string[] = [];
   const logged: LogEvent[] = [];
   const log: Write = ({ event }) => {
-    // What a stranger does is no fault of ours.
+    // What strangers do is not our fault.
     if (event === 'mqtt.login-refused' || event === 'mqtt.foreign-topic') return;
     logged.push(event);
   };
@@ -109,7 +109,7 @@ export async function startWorld(options: WorldOptions = {}) {
     counted,
     logged,
 
-    /** Resolves once connected; rejects with the CONNACK's code. */
+    /** Resolves once connected. Rejects with the CONNACK's code. */
     async connect(more: IClientOptions & { as?: { uuid: string; token: string } } = {}) {
       const client = this.open(more);
       await onceConnected(client);
@@ -163,7 +163,7 @@ function onceConnected(client: MqttClient): Promise<void> {
 export const onceClosed = (client: MqttClient): Promise<void> =>
   new Promise((resolve) => client.once('close', () => resolve()));
 
-/** Collects what a client is sent. */
+/** Collects what is sent to a client. */
 export function collect(client: MqttClient): { topic: string; payload: unknown; qos: number }[] {
   const messages: { topic: string; payload: unknown; qos: number }[] = [];
   client.on('message', (topic, payload, { qos }) => {

@@ -23,7 +23,7 @@ afterEach(async () => {
   await world.close();
 });
 
-/** Whatever was done: the process lives, and another device is acknowledged. */
+/** Whatever was done, the process lives and another device gets its acknowledgement. */
 async function expectUnharmed(): Promise<void> {
   await acknowledgeHonest();
   expect(world.store.errors).toEqual([]);
@@ -43,14 +43,14 @@ async function acknowledgeHonest(): Promise<void> {
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Bytes that this process holds, load client and all. */
+/** The bytes that this process holds, including the load client. */
 function held(): number {
   collectGarbage();
   const { heapUsed, external, arrayBuffers } = process.memoryUsage();
   return heapUsed + external + arrayBuffers;
 }
 
-/** Pours zeros until the other side has had enough. */
+/** Sends zeros until the other side closes. */
 async function pour(socket: Socket, megabytes: number): Promise<void> {
   const block = Buffer.alloc(megabyte);
   for (let sent = 0; sent < megabytes && !socket.destroyed; sent++) {
@@ -66,7 +66,7 @@ async function pour(socket: Socket, megabytes: number): Promise<void> {
 }
 
 describe('a stranger', () => {
-  test('who announces a CONNECT of 256 MB is closed at its first bytes', async () => {
+  test('who announces a CONNECT of 256 MB is disconnected at its first bytes', async () => {
     const before = held();
     const raw = await dial(world);
     raw.socket.write(Buffer.from([0x10, 0xff, 0xff, 0xff, 0x7f]));
@@ -76,7 +76,7 @@ describe('a stranger', () => {
     expect(world.store.checks).toBe(1);
   });
 
-  test('who sends 256 MB before any CONNECT is closed at its first byte', async () => {
+  test('who sends 256 MB before any CONNECT is disconnected at its first byte', async () => {
     const before = held();
     const raw = await dial(world);
     await pour(raw.socket, 256);
@@ -84,7 +84,7 @@ describe('a stranger', () => {
     expect(held() - before).toBeLessThan(32 * megabyte);
   });
 
-  test('who sends 256 MB behind a CONNECT that is being checked is not read', async () => {
+  test('who sends 256 MB after a CONNECT that is being checked is not read', async () => {
     const checked = Promise.withResolvers<void>();
     world.store.beforeAuthenticated = () => checked.promise;
     const before = held();
@@ -120,7 +120,7 @@ describe('a stranger', () => {
 });
 
 describe('a device', () => {
-  test('with a topic of a thousand levels is closed', async () => {
+  test('that uses a topic of a thousand levels is disconnected', async () => {
     const raw = await enter(world);
     raw.send(publishPacket(`${up}${'/x'.repeat(1_000)}`, '1', { qos: 1, messageId: 1 }));
     await raw.ended();
@@ -133,7 +133,7 @@ describe('a device', () => {
     await third.ended();
   });
 
-  test('with filters and topics named like members of every object gets nowhere', async () => {
+  test('that uses filters and topics named like members of every object gets nowhere', async () => {
     const raw = await enter(world, { clientId: '__proto__' });
     const names = ['__proto__', 'constructor', 'hasOwnProperty'];
     const own = names.map((name) => `devices/${world.device.uuid}/down/${name}`);
@@ -151,7 +151,7 @@ describe('a device', () => {
     expect(({} as Record<string, unknown>)['qos']).toBeUndefined();
   });
 
-  test('with 60,000 filters in one SUBSCRIBE is closed for its size, with 70 gets 16', async () => {
+  test('that sends 60,000 filters in one SUBSCRIBE is disconnected for its size, with 70 it gets 16', async () => {
     const filter = (n: number) => ({ topic: `x${n.toString(36)}`, qos: 0 as const });
     const raw = await enter(world);
     const subscriptions = Array.from({ length: 60_000 }, (_, n) => filter(n));
@@ -166,7 +166,7 @@ describe('a device', () => {
     expect(granted.filter((qos) => qos !== 128)).toHaveLength(16);
   });
 
-  test('with 65,000 unfinished QoS 2 messages is closed', async () => {
+  test('that leaves 65,000 QoS 2 messages unfinished is disconnected', async () => {
     await world.close();
     await start({ limits: { messagesPerSecond: 1_000_000, messagesBurst: 1_000_000 } });
     const before = held();
@@ -181,7 +181,7 @@ describe('a device', () => {
     expect(held() - before).toBeLessThan(32 * megabyte);
   });
 
-  test('that subscribes and never reads is closed, and what waits for it is bounded', async () => {
+  test('that subscribes and never reads is disconnected, and its queue is bounded', async () => {
     await world.close();
     await start({ tuning: { drainTimeoutMs: 200 } });
     const raw = await enter(world);
@@ -216,7 +216,7 @@ describe('a device', () => {
     expect(rejections).toEqual(Array(5).fill('invalid-payload'));
   });
 
-  test('that connects twice on one connection is closed [MQTT-3.1.0-2]', async () => {
+  test('that sends two CONNECTs on one connection is disconnected [MQTT-3.1.0-2]', async () => {
     const raw = await enter(world);
     raw.send(connectPacket(world));
     await raw.ended();

@@ -18,7 +18,7 @@ test('a silent client is closed after one and a half times its keep-alive', asyn
   await until(() => world.counted.includes('disconnected keepalive'));
 });
 
-test.each([0, 65_535])('%i is taken as the limit', async (keepalive) => {
+test.each([0, 65_535])('%i is limited to the maximum', async (keepalive) => {
   let monotonicMs = 0;
   await start({ now: () => monotonicMs, limits: { maxKeepaliveSeconds: 100 } });
   const raw = await enter(world, { keepalive });

@@ -1,6 +1,6 @@
 /**
  * What becomes of a message that arrived whole and was not acknowledged when its connection ended: the table of
- * docs/devices-reference.md, from which the tests are made. A row stands for all that its lists combine.
+ * docs/devices-reference.md, from which the tests are generated. A row stands for all combinations of its lists.
  */
 export type Ending =
   | 'DISCONNECT'
@@ -14,10 +14,10 @@ export type Ending =
 
 export type KeptRow = {
   over: ('MQTT 3.1.1' | 'MQTT 5' | 'HTTP')[];
-  /** Empty: HTTP has none. */
+  /** Empty for HTTP, which has none. */
   qos: (0 | 1 | 2)[];
   endings: Ending[];
-  /** Whether every item has a time of its own. */
+  /** Whether every item has its own time. */
   hasTimes: boolean[];
   isStored: boolean;
   mayBeLost: string;
@@ -128,7 +128,7 @@ export type KeptCase = {
   isStored: boolean;
 };
 
-/** Each combination that a row stands for. */
+/** All combinations that the rows stand for. */
 export const keptCases: KeptCase[] = keptRows.flatMap(
   ({ over, qos, endings, hasTimes, isStored }) =>
     over.flatMap((way) =>
@@ -140,7 +140,7 @@ export const keptCases: KeptCase[] = keptRows.flatMap(
     ),
 );
 
-/** The rows as docs/devices-reference.md has them, a line each without padding. */
+/** The rows as in docs/devices-reference.md, one a line without padding. */
 export const keptLines: string[] = keptRows.map(
   ({ over, qos, endings, hasTimes, isStored, mayBeLost, mayDouble }) =>
     [

@@ -1,4 +1,5 @@
-// What was received whole and not acknowledged when its connection ended: each row of the table in docs/devices-reference.md.
+// Messages that were received whole and not acknowledged when their connection ended: each row of the table in
+// docs/devices-reference.md.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -21,7 +22,7 @@ afterEach(async () => {
   world = http = null;
 });
 
-/** A message that waits for its commit, on a connection of its own. */
+/** Sends a message that waits for its commit, on a connection of its own. */
 async function sendAndWait(
   { over, qos, hasTime }: KeptCase,
   waits: { ms: number },
@@ -36,13 +37,13 @@ async function sendAndWait(
   });
   const topic = `devices/${started.device.uuid}/up/measurements`;
   raw.send(publishPacket(topic, measurement(hasTime), { qos: qos ?? 0, messageId: 1 }));
-  // Behind it, so that it was read.
+  // Follows the message, so its answer shows that the message was read.
   raw.send({ cmd: 'pingreq' });
   await raw.expect('pingresp');
   return { world: started, raw, clock };
 }
 
-/** When this resolves, the messages of device 1 that had to wait have had their turn: another device's came later. */
+/** Resolves when the parked messages of device 1 have gone on: a later one of another device has. */
 async function letAccountGoOn(started: World, waits: { ms: number }): Promise<void> {
   const { uuid, token } = started.store.addDevice(2);
   const later = await enter(started, { username: uuid, password: Buffer.from(token) });
@@ -75,7 +76,7 @@ describe('a message that was received whole, by the end of its connection', () =
   test.each(
     keptCases.filter(({ over }) => over !== 'HTTP').map((one) => [nameOf(one), one] as const),
   )('%s', async (_name, one) => {
-    // While the store is late no device is to blame for its silence; while its account has to wait it is.
+    // While the store is late no device is blamed for its silence; while only its account has to wait, it is.
     const waits = { ms: one.ending === 'keep-alive' ? 1_000_000 : 0 };
     const sent = await sendAndWait(one, waits);
     const { store, connector } = sent.world;
@@ -108,7 +109,7 @@ describe('a message that was received whole, by the end of its connection', () =
     if (ending === 'reset') socket.resetAndDestroy();
     let answer = '';
     socket.on('data', (bytes: Buffer) => (answer += bytes.toString()));
-    // What is asked next is answered behind the end of that connection.
+    // The next request is answered after the end of that connection was seen.
     await http.send('/devices/x');
     await http.send('/devices/x');
     if (ending === 'reset' && !isStored) await until(() => store.withdrawals === 1, 'its end');
@@ -119,7 +120,7 @@ describe('a message that was received whole, by the end of its connection', () =
     await until(() => connector.snapshot().bytes === 0, 'its room to be free');
   });
 
-  test('is in the table, each combination once, as docs/devices-reference.md has it', () => {
+  test('has all combinations in the table, once each, as docs/devices-reference.md states', () => {
     const mqtt = keptCases.filter(({ over }) => over !== 'HTTP');
     expect(new Set(mqtt.map(nameOf)).size).toBe(mqtt.length);
     expect(mqtt).toHaveLength(2 * 3 * mqttEndings.length * 2);
@@ -139,7 +140,7 @@ describe('a message that was received whole, by the end of its connection', () =
   });
 });
 
-/** Programs that nobody changed: `leaves` says good-bye, otherwise it breaks off. */
+/** Unmodified programs. `leaves`: says DISCONNECT; otherwise it breaks off. */
 describe.each([
   ['MQTT 3.1.1', true, true],
   ['MQTT 3.1.1', true, false],
@@ -160,7 +161,7 @@ describe.each([
   const rate = 1_000_000;
   const limits = { messagesPerSecond: rate, messagesBurst: rate, measurementsPerSecond: rate };
 
-  /** Ends with the values that are stored, once nothing is under way. */
+  /** Returns the stored values, once nothing is under way. */
   async function storedAtLast({ store, connector }: World): Promise<unknown[]> {
     store.release();
     await until(() => connector.snapshot().connections === 0, 'the end of the connection');
@@ -170,7 +171,7 @@ describe.each([
     );
   }
 
-  // Of what can still be read when the program breaks off, all is stored: its end is not known before.
+  // Everything readable when the program breaks off is stored, because the service does not know of the end earlier.
   test(`mqtt.js, ${leaves ? 'end()' : 'end(true)'}`, async () => {
     const started = (world = await startWorld({ limits }));
     const { store, connector } = started;
@@ -183,7 +184,7 @@ describe.each([
       client.publish(topic, line(n), { qos: 1 }, (error) => {
         if (!error) acknowledged.push(n);
       });
-    // Of one connection the service reads 100 that are not stored.
+    // The service reads at most 100 messages of a connection that are not stored.
     await until(() => store.held.length === Math.min(count, 100), 'what is read');
     await until(() => client.stream.writableLength === 0, 'the rest to be sent');
     client.end(!leaves);
@@ -208,7 +209,7 @@ describe.each([
       const count = leaves ? 500 : 20;
       // It ends with its input.
       program.stdin.write(`${valuesOf(count).map(line).join('\n')}\n`);
-      // By MQTT 3.1.1 it has twenty under way at most.
+      // In MQTT 3.1.1 it has at most twenty under way.
       await until(() => store.held.length >= 20, 'what it sends at once');
       if (leaves) {
         program.stdin.end();
@@ -225,9 +226,9 @@ describe.each([
 });
 
 describe('after a DISCONNECT', () => {
-  /** Section 3.14.2.1: what a client may write. */
+  /** Section 3.14.2.1: the codes that a client may write. */
   const codes = [0, 4, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99];
-  test.each(codes)('with reason code %i all is stored', async (code) => {
+  test.each(codes)('with reason code %i everything is stored', async (code) => {
     world = await startWorld();
     world.store.isHolding = true;
     const raw = await enter(world, { protocolVersion: 5 });
@@ -241,7 +242,7 @@ describe('after a DISCONNECT', () => {
   });
 
   test.each([4, 5] as const)(
-    'in the segment that began with CONNECT all is stored, and nothing that follows it, MQTT %i',
+    'in the same segment as CONNECT everything before it is stored, and nothing after it, MQTT %i',
     async (version) => {
       world = await startWorld();
       const { store } = world;
@@ -260,13 +261,13 @@ describe('after a DISCONNECT', () => {
     },
   );
 
-  test('that is malformed the connection was closed like any other', async () => {
+  test('that is malformed the connection ends like any other', async () => {
     world = await startWorld();
     world.store.isHolding = true;
     const raw = await enter(world, { protocolVersion: 5 });
     const topic = `devices/${world.device.uuid}/up/measurements`;
     raw.send(publishPacket(topic, measurement(false), { qos: 1, messageId: 1 }));
-    // Reason code 1 is none.
+    // Reason code 1 does not exist.
     raw.socket.write(Buffer.from([0xe0, 1, 1]));
     await raw.ended();
     const { store } = world;
@@ -299,7 +300,7 @@ test.each([4, 5] as const)(
       await until(() => store.held.length === (store.isHolding ? inFlight : 0));
       store.release();
       await raw.expect('pubrec', 2 * (from + inFlight) + from);
-      // And once more behind the PUBREC.
+      // And once more after the PUBREC.
       raw.send(...ids.map((id, n) => send(true, n, id)));
       await raw.expect('pubrec', 3 * (from + inFlight));
       raw.send(...ids.map((messageId) => ({ cmd: 'pubrel' as const, messageId })));

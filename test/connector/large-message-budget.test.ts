@@ -7,7 +7,7 @@ import {
 
 const size = 256;
 
-/** Asks for places of `size`, and remembers who got in, in order. */
+/** Asks for places of `size`, and records who got in, in order. */
 function visitors(budget: LargeMessageBudget) {
   const entered: string[] = [];
   const places = new Map<string, LargePlace>();
@@ -23,8 +23,8 @@ function visitors(budget: LargeMessageBudget) {
   };
 }
 
-describe('the room for large messages', () => {
-  test('is half taken by one account, however much it asks for, and some is left for others', () => {
+describe('the budget for large messages', () => {
+  test('gives half to one account, however much it asks for, and leaves some for others', () => {
     const maxBytes = 64 * size;
     const budget = createLargeMessageBudget(maxBytes);
     const all = visitors(budget);
@@ -40,7 +40,7 @@ describe('the room for large messages', () => {
     expect(budget.bytes()).toBeLessThanOrEqual(maxBytes);
   });
 
-  test('remembers what an account has when a place of before is left again', () => {
+  test('counts what an account has even if an old place is left twice', () => {
     const budget = createLargeMessageBudget(64 * size);
     const { enter, leave, isIn } = visitors(budget);
     enter(1, 'before');
@@ -62,7 +62,7 @@ describe('the room for large messages', () => {
     expect([budget.bytes(), budget.waiting()]).toEqual([0, 0]);
   });
 
-  test('lets in one that is larger than all of it, alone', () => {
+  test('lets in one message that is larger than the whole budget, alone', () => {
     const budget = createLargeMessageBudget(size);
     const { entered, enter, leave } = visitors(budget);
     enter(1, 'large', 10 * size);
@@ -73,7 +73,7 @@ describe('the room for large messages', () => {
     expect(budget.bytes()).toBe(size);
   });
 
-  test('is not taken by who leaves while waiting', () => {
+  test('loses nothing to messages that leave while waiting', () => {
     const budget = createLargeMessageBudget(size);
     const { entered, enter, leave } = visitors(budget);
     for (const name of ['a', 'b', 'c']) enter(1, name);
@@ -83,7 +83,7 @@ describe('the room for large messages', () => {
     expect([budget.bytes(), budget.waiting()]).toEqual([0, 0]);
   });
 
-  test('is passed on by many who leave as soon as they are let in', () => {
+  test('is passed on by many that leave as soon as they are let in', () => {
     const budget = createLargeMessageBudget(size);
     const first = budget.enter(1, size, () => {});
     let left = 0;

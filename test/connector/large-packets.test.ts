@@ -17,7 +17,7 @@ const start = async ({ limits, ...more }: WorldOptions = {}) => {
 };
 afterEach(() => world.close());
 
-/** A PUBLISH that takes exactly so many bytes: a measurement, and blanks. */
+/** A PUBLISH of exactly this many bytes: a measurement, and blanks. */
 function publishOf(bytes: number, topic = `${up}/measurements`, messageId = 1): Buffer {
   const head = 1 + 3 + 2 + topic.length + 2 + (wire.version === 5 ? 1 : 0);
   const payload = '{"sId":"0x1","val":1}'.padEnd(bytes - head);
@@ -25,14 +25,14 @@ function publishOf(bytes: number, topic = `${up}/measurements`, messageId = 1): 
   return generate(packet, { protocolVersion: wire.version });
 }
 
-/** Up to the end of the topic. */
+/** The packet up to the end of its topic. */
 const headOf = (packet: Buffer) => packet.subarray(0, 4 + 2 + `${up}/measurements`.length);
 
 const isMidway = (bytes: number) =>
   until(() => world.connector.snapshot().midwayBytes === bytes, `${bytes} bytes`);
 
 describe('measurements', () => {
-  test('of 256 KiB are taken, one byte more closes the connection at its length', async () => {
+  test('of 256 KiB are taken, one byte more closes the connection when its length is read', async () => {
     await start();
     const fits = await enter(world, { clientId: 'fits' });
     fits.socket.write(publishOf(most));
@@ -46,7 +46,7 @@ describe('measurements', () => {
     await isMidway(0);
   });
 
-  test('cut anywhere, behind and before others, are taken in their order', async () => {
+  test('that are cut anywhere, among others, are taken in order', async () => {
     await start();
     const raw = await enter(world);
     const sizes = [200, 100_000, 70_000, 65_536, most, 300, 65_537];
@@ -58,7 +58,7 @@ describe('measurements', () => {
     await isMidway(0);
   });
 
-  test('QoS 0 and 2 as well', async () => {
+  test('are taken at QoS 0 and 2 too', async () => {
     await start();
     const raw = await enter(world);
     const payload = '{"sId":"0x1","val":1}'.padEnd(200_000);
@@ -70,7 +70,7 @@ describe('measurements', () => {
     expect(world.store.stored).toHaveLength(2);
   });
 
-  test('are as large as all others where nothing else is set', async () => {
+  test('are as limited as all others by default', async () => {
     await start({ limits: { maxMeasurementPacketBytes: null } });
     const raw = await enter(world);
     raw.socket.write(publishOf(65_537).subarray(0, 4));
@@ -116,7 +116,7 @@ describe('nothing else is larger than 64 KiB', () => {
   });
 });
 
-describe('what is coming in', () => {
+describe('a packet that is arriving', () => {
   const size = 200_000;
   let devices = 1;
   const ofAccount = async (accountId: number) => {
@@ -125,7 +125,7 @@ describe('what is coming in', () => {
     const topic = `devices/${uuid}/up/measurements`;
     return { raw, topic, packet: publishOf(size, topic) };
   };
-  /** All but its last byte. */
+  /** All but the last byte. */
   const begin = ({ raw, packet }: { raw: RawClient; packet: Buffer }) =>
     raw.socket.write(packet.subarray(0, -1));
   const end = ({ raw, packet }: { raw: RawClient; packet: Buffer }) => {
@@ -133,7 +133,7 @@ describe('what is coming in', () => {
     return raw.expect('puback');
   };
 
-  test('is reserved for its account as a whole; the account waits, and nobody else', async () => {
+  test('is charged to its account as a whole; the account waits, and nobody else', async () => {
     await start({ tuning: { maxLargeBytes: 3.4 * size } });
     const [first, second, third] = [await ofAccount(1), await ofAccount(1), await ofAccount(1)];
     const other = await ofAccount(2);
@@ -145,7 +145,7 @@ describe('what is coming in', () => {
     begin(third);
     begin(other);
     await isMidway(3 * size);
-    // It was not read, and is, as soon as one of its account's has ended.
+    // It is unread until one of its account's packets has ended.
     await end(other);
     await isMidway(2 * size);
     expect(third.raw.of('puback')).toEqual([]);
@@ -156,14 +156,14 @@ describe('what is coming in', () => {
     expect(world.store.stored).toHaveLength(4);
   });
 
-  test('gives its room back where its connection ends, also where it waits for it', async () => {
+  test('returns its room when its connection ends, even if it waits for room', async () => {
     await start({ tuning: { maxLargeBytes: size } });
     const [first, second, third] = [await ofAccount(1), await ofAccount(1), await ofAccount(1)];
     begin(first);
     await isMidway(size);
     begin(second);
     begin(third);
-    // That this one has gone is noticed when it is read, in its turn.
+    // Its end is noticed when it is read, in its turn.
     second.raw.socket.destroy();
     first.raw.socket.destroy();
     await until(() => world.connector.snapshot().connections === 1);
@@ -171,7 +171,7 @@ describe('what is coming in', () => {
     await isMidway(0);
   });
 
-  test('too slowly is closed, and is not where it waits for room', async () => {
+  test('too slowly closes its connection, but not while it waits for room', async () => {
     const clock = manualClock();
     await start({ now: clock.now, tuning: { maxLargeBytes: size } });
     const [first, second] = [await ofAccount(1), await ofAccount(1)];
@@ -188,7 +188,7 @@ describe('what is coming in', () => {
     expect(world.store.stored).toHaveLength(1);
   });
 
-  test('takes nothing from packets that are smaller', async () => {
+  test('takes nothing from smaller packets', async () => {
     await start({ tuning: { maxBegunBytes: 50_000 } });
     const large = await ofAccount(1);
     const small = await ofAccount(2);

@@ -7,7 +7,7 @@ const parse = (text: string, format: 'json' | 'ndjson' = 'json') => {
   return parseUplink(topic, prefix, Buffer.from(text), 1, 10, undefined, format);
 };
 
-test('a payload of more than 64 KiB counts as one for every 256 bytes at least', () => {
+test('a payload over 64 KiB counts as at least one measurement for every 256 bytes', () => {
   const padded = (items: number, bytes: number) =>
     parse(
       JSON.stringify(Array.from({ length: items }, () => ({ sId: '0x1', val: 1 }))).padEnd(bytes),
@@ -15,7 +15,7 @@ test('a payload of more than 64 KiB counts as one for every 256 bytes at least',
   expect([padded(1, 65_536), padded(1, 65_537), padded(900, 131_072)]).toEqual([1, 256, 900]);
 });
 
-test('a payload of more than 64 KiB has at most 12,000 parts, and 1,000 lines', () => {
+test('a payload over 64 KiB has at most 12,000 parts, and 1,000 lines', () => {
   const keys = (count: number, bytes: number) =>
     `{${Array.from({ length: count }, (_, n) => `"k${n}":1`).join(',')}}`.padEnd(bytes);
   const parts = (text: string) => parse(text).rejections[0]?.message;

@@ -1,4 +1,4 @@
-// Programs that publish, say DISCONNECT and are gone.
+// Programs that publish, send DISCONNECT and are gone.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -26,9 +26,9 @@ const limits = { messagesPerSecond: rate, messagesBurst: rate, measurementsPerSe
 let world: World;
 afterEach(() => world.close());
 
-// Each acknowledgement that reaches a socket that is closed, or is closed with it, is answered with a reset.
+// Each acknowledgement that reaches a closed socket is answered with a reset.
 test.skipIf(!existsSync(debianPython)).each([4, 5])(
-  'all that is published before a DISCONNECT is stored, also of a program that reads no acknowledgement (level %i)',
+  'everything published before a DISCONNECT is stored, even from a program that reads no acknowledgement (level %i)',
   async (level) => {
     world = await startWorld({ limits });
     const { port, device, store } = world;
@@ -42,7 +42,7 @@ test.skipIf(!existsSync(debianPython)).each([4, 5])(
 
 const ways = ['TCP', 'TLS', 'a WebSocket'] as const;
 
-/** A stream to the connector, and what ends with it. */
+/** A stream to the connector, and what has to be ended with it. */
 async function open(way: (typeof ways)[number]): Promise<Duplex> {
   if (way === 'TCP') return world.dial();
   if (way === 'TLS') {
@@ -88,15 +88,15 @@ describe.each(ways)('over %s', (way) => {
       ];
       const stream = await open(way);
       stream.on('error', () => undefined);
-      // Its acknowledgements are read, so that the connection ends without a reset.
+      // Reads the acknowledgements, so that the connection ends without a reset.
       stream.pipe(new PassThrough().resume());
       const bytes = Buffer.concat(packets.map((packet) => generate(packet, { protocolVersion })));
-      // A message of a WebSocket may have 128 KiB.
+      // A WebSocket message may have 128 KiB.
       for (let at = 0; at < bytes.length; at += 65_536)
         stream.write(bytes.subarray(at, at + 65_536));
       stream.end();
       await until(() => store.held.length >= 100, 'its messages');
-      // The end has come by then, in front of nearly all that is to be read.
+      // By then the end has arrived, before nearly everything has been read.
       await moments(world);
       store.release();
       await until(() => store.stored.length === count, `${count} messages`);

@@ -14,7 +14,7 @@ const start = async (options?: WorldOptions) => {
 afterEach(() => world.close());
 
 describe('sizes', () => {
-  /** A PUBLISH that takes exactly so many bytes. */
+  /** A PUBLISH of exactly this many bytes. */
   const publishOf = (bytes: number) => {
     const noProperties = wire.version === 5 ? 1 : 0;
     const head = 1 + 3 + 2 + `${up}/state`.length + 2 + noProperties;
@@ -58,7 +58,7 @@ describe('sizes', () => {
   });
 });
 
-test('who sends no CONNECT in time is closed', async () => {
+test('a client that sends no CONNECT in time is disconnected', async () => {
   await start({ limits: { connectTimeoutMs: 50 } });
   const raw = await dial(world);
   const half = await dial(world);
@@ -69,7 +69,7 @@ test('who sends no CONNECT in time is closed', async () => {
 });
 
 describe('topics', () => {
-  test('8 levels are heard, 9 close the connection', async () => {
+  test('8 levels are accepted, 9 close the connection', async () => {
     await start();
     const raw = await enter(world);
     raw.send(publishPacket(`${up}/4/5/6/7/8`, '1', { qos: 1, messageId: 1 }));
@@ -88,7 +88,7 @@ describe('topics', () => {
     await raw.ended();
   });
 
-  test('a filter given twice gets two return codes, in order; the last one stands', async () => {
+  test('a filter given twice gets two return codes, in order; the last one counts', async () => {
     await start();
     const raw = await enter(world);
     const bytes: Buffer[] = [];
@@ -148,7 +148,7 @@ describe('rates', () => {
     expect(acks.map(({ messageId }) => messageId)).toEqual(Array.from(acks, (_, n) => n + 1));
   });
 
-  test('the rate is the device’s, over all its connections', async () => {
+  test('the rate applies to the device, over all its connections', async () => {
     const clock = manualClock();
     await start({ now: clock.now, limits: slow });
     const first = await enter(world, { clientId: 'first' });
@@ -163,7 +163,7 @@ describe('rates', () => {
     await second.expect('pingresp');
   });
 
-  test('coming back does not refill what was used up', async () => {
+  test('reconnecting does not refill what was used up', async () => {
     const clock = manualClock();
     await start({ now: clock.now, limits: slow });
     const raw = await enter(world);
@@ -202,7 +202,7 @@ describe('rates', () => {
     await raw.expect('puback', 3);
   });
 
-  test('packets that are no messages have their rate too', async () => {
+  test('packets that are not messages have a rate too', async () => {
     const clock = manualClock();
     await start({ now: clock.now, limits: slow, tuning: { maxUnackedMessages: 10 } });
     const raw = await enter(world);
@@ -216,7 +216,7 @@ describe('rates', () => {
     });
   });
 
-  test('new connections are let in at a bounded rate, in their order', async () => {
+  test('new connections are let in at a bounded rate, in order', async () => {
     const clock = manualClock();
     await start({ now: clock.now, limits: { connectsPerSecond: 50 } });
     const raws = [];

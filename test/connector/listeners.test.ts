@@ -37,7 +37,7 @@ describe.skipIf(!hasOpenssl)('TLS', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  /** Replaces the files in use the way tools do: by renaming. */
+  /** Replaces the files in use as tools do: by renaming. */
   async function install(name: string): Promise<void> {
     for (const kind of ['key', 'crt']) {
       await copyFile(file(`${name}.${kind}`), file(`next.${kind}`));
@@ -53,7 +53,7 @@ describe.skipIf(!hasOpenssl)('TLS', () => {
     return { protocol: 'mqtts', port, rejectUnauthorized: false };
   }
 
-  /** The name in the certificate that a new connection is shown. */
+  /** The name in the certificate that a new connection gets. */
   async function shownName(port: number): Promise<unknown> {
     const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
     await once(socket, 'secureConnect');
@@ -62,7 +62,7 @@ describe.skipIf(!hasOpenssl)('TLS', () => {
     return subject.CN;
   }
 
-  test('devices connect, publish and are sent messages', async () => {
+  test('devices connect, publish and receive messages', async () => {
     const options = await startTls();
     world.store.onSubscribed = () => [{ topic: 'profile', payload: { pId: 'p' }, pId: 'p' }];
     const client = await world.connect(options);
@@ -73,7 +73,7 @@ describe.skipIf(!hasOpenssl)('TLS', () => {
     expect(world.store.stored).toHaveLength(1);
   });
 
-  test('a certificate whose files change is shown to new connections; open ones stay', async () => {
+  test('new connections get a changed certificate; open ones stay', async () => {
     const options = await startTls();
     const port = Number(options.port);
     const client = await world.connect(options);
@@ -85,7 +85,7 @@ describe.skipIf(!hasOpenssl)('TLS', () => {
     expect(client.connected).toBe(true);
   });
 
-  test('a certificate that cannot be used is logged, and the old one stays', async () => {
+  test('an unusable certificate is logged, and the old one stays', async () => {
     const { port } = await startTls();
     await writeFile(file('used.crt'), 'no certificate');
     const message = 'certificate.refused';
@@ -93,7 +93,7 @@ describe.skipIf(!hasOpenssl)('TLS', () => {
     expect(await shownName(Number(port))).toBe('one');
   });
 
-  test('what is no TLS, and who never finishes the handshake, is closed', async () => {
+  test('bytes that are not TLS, and unfinished handshakes, are closed', async () => {
     await install('one');
     const files = { certFile: file('used.crt'), keyFile: file('used.key') };
     await start({
@@ -130,7 +130,7 @@ describe('WebSocket', () => {
     server.close();
   });
 
-  test('devices connect, publish and are sent messages', async () => {
+  test('devices connect, publish and receive messages', async () => {
     await startWebSocket();
     const port = (server.address() as AddressInfo).port;
     const client = await world.connect({ protocol: 'ws', port, path: '/mqtt' });
@@ -164,7 +164,7 @@ describe('WebSocket', () => {
   });
 
   test.each([4, 5] as const)(
-    'version %i: measurements are no larger than all else, and CONNACK says so',
+    'version %i: measurements are no larger than anything else, and CONNACK says so',
     async (protocolVersion) => {
       await startWebSocket({ limits: { maxMeasurementPacketBytes: 262_144 } });
       const port = (server.address() as AddressInfo).port;
@@ -219,7 +219,7 @@ describe('WebSocket', () => {
     await until(() => world.connector.snapshot().connections === 0);
   });
 
-  test('who opens it and says nothing is closed', async () => {
+  test('a client that opens it and says nothing is disconnected', async () => {
     await startWebSocket({ limits: { connectTimeoutMs: 50 } });
     const socket = new WebSocket(url(), 'mqtt');
     await once(socket, 'close');
@@ -227,7 +227,7 @@ describe('WebSocket', () => {
   });
 });
 
-test('a port that is taken is an error, and nothing is left open', async () => {
+test('a taken port is an error, and nothing stays open', async () => {
   await start();
   const { store } = world;
   const taken = createNetServer().listen(0, '127.0.0.1');

@@ -1,4 +1,4 @@
-// What MQTT 3.1.1 has a server close a connection for. MQTT 5: v5-connect, v5-publish, v5-filters and v5-others.
+// What a server has to close a connection for in MQTT 3.1.1. For MQTT 5: v5-connect, v5-publish, v5-filters, v5-others.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startWorld, until, type World } from './harness.ts';
 import { dial, enter, type RawClient } from './raw.ts';
@@ -29,7 +29,7 @@ function connect({
   return packet(0x10, head, text(clientId), will, text(uuid), text(token), more);
 }
 
-describe('a CONNECT of MQTT 3.1.1 is let in', () => {
+describe('a CONNECT of MQTT 3.1.1 is accepted', () => {
   test.each<[string, Partial<Parts>]>([
     ['as it should be', {}],
     ['that is one of 3.1', { name: 'MQIsdp' }],

@@ -33,7 +33,7 @@ describe('while memory is short', () => {
 });
 
 describe('packets that do not end', () => {
-  test('have room together; the one that began first makes way', async () => {
+  test('share a budget; the one that began first makes way', async () => {
     world = await startWorld({ tuning: { maxBegunBytes: 10_000 } });
     const { device, counted } = world;
     const topic = `devices/${device.uuid}/up/measurements`;
@@ -57,8 +57,8 @@ describe('packets that do not end', () => {
   });
 });
 
-describe('what goes down to devices', () => {
-  /** A device that reads its profile, and acknowledges what it is sent when it is told to. */
+describe('messages to devices', () => {
+  /** A device that reads its profile, and acknowledges messages when told to. */
   function slowDevice(accountId: number, deviceId: number, budget = createDownlinkBudget(32_000)) {
     const device: DeviceIdentity = { deviceId, uuid: `d${deviceId}`, accountId };
     const sent: Encoded[] = [];
@@ -86,7 +86,7 @@ describe('what goes down to devices', () => {
     return { queue, sent, acknowledge, read, budget };
   }
 
-  test('takes room until it is acknowledged; an account that does not waits for itself', async () => {
+  test('take room until they are acknowledged; an account that does not waits only for itself', async () => {
     const first = slowDevice(1, 1);
     const second = slowDevice(1, 2, first.budget);
     const other = slowDevice(2, 3, first.budget);
@@ -105,7 +105,7 @@ describe('what goes down to devices', () => {
     await until(() => first.budget.used === 0);
   });
 
-  test('a device that is gone gives its room back, also where it waits for it', async () => {
+  test('of a device that is gone return their room, even if they wait for it', async () => {
     const first = slowDevice(1, 1);
     const second = slowDevice(1, 2, first.budget);
     first.queue.subscribed(['profile']);
@@ -119,7 +119,7 @@ describe('what goes down to devices', () => {
     expect(second.read).toEqual([]);
   });
 
-  test('who acknowledges nothing makes way while devices of others wait', async () => {
+  test('that are not acknowledged make way while devices of others wait', async () => {
     const clock = manualClock();
     const payload = 'x'.repeat(7_000);
     const subscribed = async (): Promise<Downlink[]> => [{ topic: 'profile', payload, pId: 'p' }];
@@ -139,13 +139,13 @@ describe('what goes down to devices', () => {
     clock.monotonicMs += 30_000;
     await clock.looks(5);
     expect(world.counted).not.toContain('disconnected unread');
-    // Two have all the room.
+    // Two have the whole budget.
     const other = await subscribe(4);
     await other.expect('publish');
     await Promise.race(slow.map((raw) => raw.ended()));
   });
 
-  test('what is in no table is lost where there is no room', async () => {
+  test('that are in no table are lost if there is no room', async () => {
     const first = slowDevice(1, 1, createDownlinkBudget(8_000));
     for (let n = 0; n < 10; n += 1)
       first.queue.push({ topic: 'display', payload: { text: 'x'.repeat(400), ts: n } });
@@ -159,7 +159,7 @@ describe('what goes down to devices', () => {
   });
 });
 
-test('an account that publishes and resets, again and again, keeps to its share of the room', async () => {
+test('an account that publishes and resets again and again stays within its share', async () => {
   const clock = manualClock();
   const rate = 1_000_000;
   const maxBytes = 60_000;
@@ -182,11 +182,11 @@ test('an account that publishes and resets, again and again, keeps to its share 
     publish(raw, world.device.uuid, 5);
     await moments(world);
     raw.socket.resetAndDestroy();
-    // Its devices may be forgotten: their rates have recovered.
+    // Its devices may be forgotten, because their rates have recovered.
     clock.monotonicMs += 10_000;
     await clock.looks(20);
   }
-  // Two thirds of all, and what one read may bring.
+  // Two thirds of the budget, plus one read.
   const taken = connector.snapshot().unackedBytes;
   expect(taken).toBeGreaterThan(maxBytes / 2);
   expect(taken).toBeLessThan(maxBytes * 0.9);
@@ -197,7 +197,7 @@ test('an account that publishes and resets, again and again, keeps to its share 
   await raw.expect('puback');
 });
 
-describe('what earlier connections of an account have left', () => {
+describe('what earlier connections of an account left behind', () => {
   const clock = manualClock();
   const maxBytes = 60_000;
   let waitMs: number;
@@ -228,7 +228,7 @@ describe('what earlier connections of an account have left', () => {
       ),
     );
 
-  /** Publishes as long as it is read; gives what is under way then. One alone may have two thirds. */
+  /** Publishes until it is no longer read. Returns what is under way then: an account alone may have two thirds. */
   async function fill(own: World, raw: RawClient, uuid: string): Promise<number> {
     for (let messageId = 1; messageId <= 25; messageId += 1) {
       publish(raw, uuid, messageId);
@@ -237,7 +237,7 @@ describe('what earlier connections of an account have left', () => {
     return own.connector.snapshot().unackedBytes / maxBytes;
   }
 
-  test('counts as its own, also what had to wait because of the account', async () => {
+  test('counts as the account’s, including what had to wait because of the account', async () => {
     const own = await start();
     const { store, connector, device } = own;
     waitMs = 1_000_000;
@@ -257,7 +257,7 @@ describe('what earlier connections of an account have left', () => {
     expect(taken).toBeLessThan(0.75);
   });
 
-  test('counts as its own, also where its device was registered anew by another one', async () => {
+  test('counts as the account’s, even if another account registered the device anew', async () => {
     const own = await start();
     const { store, connector, device } = own;
     const first = await enter(own);

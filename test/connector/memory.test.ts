@@ -8,7 +8,7 @@ import { startFlags } from '../support/start-command.ts';
 import { publishPacket } from './raw.ts';
 import type { Command, Report } from './serve.ts';
 
-/** By hand: CONNECTOR_DEVICES=8000. */
+/** For larger runs, by hand: CONNECTOR_DEVICES=8000. */
 const devices = Number(process.env['CONNECTOR_DEVICES'] ?? 1_000);
 const megabyte = 1_048_576;
 const execArgv = startFlags();
@@ -78,7 +78,7 @@ test('many devices that send while nothing is stored cost little, and lose nothi
     }
     return countAcks(socket, perDevice);
   });
-  // Of all together, 32 MiB are let in.
+  // The budget of all together, 32 MiB, is let in.
   const during = await reportsUntil(({ held }) => held >= Math.min(devices * perDevice, 10_000));
   expect(during.rss - before.rss).toBeLessThan(100 * megabyte);
   await ask('release');
@@ -97,7 +97,7 @@ function countAcks(socket: Socket, count: number): Promise<void> {
   });
 }
 
-test('devices that pour without reading are held back', async () => {
+test('devices that flood without reading are slowed down', async () => {
   const clients = await Promise.all(Array.from({ length: 100 }, (_, n) => enter(n + 1)));
   await ask('hold');
   const before = await ask('report');
@@ -106,7 +106,7 @@ test('devices that pour without reading are held back', async () => {
     const payload = 'x'.repeat(50_000);
     for (let m = 1; m <= 40; m++) socket.write(generate(publishPacket(topic, payload)));
   }
-  // Each has sent 2 MB, and the kernel holds most of it.
+  // Each has sent 2 MB, most of which the kernel holds.
   const during = await reportsUntil(({ held }) => held >= 100);
   expect(during.held).toBeLessThan(2_000);
   expect(during.rss - before.rss).toBeLessThan(100 * megabyte);

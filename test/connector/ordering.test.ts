@@ -20,7 +20,7 @@ const valuesOf = (list: { uplink: { content: unknown } }[]) =>
     ({ uplink }) => (uplink.content as { items: { value: { val: number } }[] }).items[0]?.value.val,
   );
 
-test('messages of one read are handed over in their order, whatever their QoS', async () => {
+test('messages of one read are handed over in order, whatever their QoS', async () => {
   const store = await start();
   store.isHolding = true;
   const raw = await enter(world);

@@ -34,7 +34,7 @@ describe('back-pressure', () => {
     expect(store.stored).toHaveLength(300);
   });
 
-  test('one packet a segment does not slip past the window', async () => {
+  test('single-packet segments do not exceed the window either', async () => {
     const store = await start({ tuning: { maxUnackedMessages: 5 } });
     store.isHolding = true;
     const raw = await enter(world);
@@ -49,7 +49,7 @@ describe('back-pressure', () => {
     await raw.expect('puback', 40);
   });
 
-  test('all connections together have a budget, and everyone gets a turn', async () => {
+  test('all connections share a budget, and each gets its turn', async () => {
     const tuning = { maxUnackedTotalBytes: 20_000, messageOverheadBytes: 1_000 };
     const store = await start({ tuning });
     store.isHolding = true;

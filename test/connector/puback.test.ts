@@ -6,7 +6,7 @@ import { startTimeouts } from '../../connector/mqtt/lifecycle.ts';
 import { defaultTuning } from '../../connector/ports.ts';
 import { limits, manualClock, until } from './harness.ts';
 
-/** A way to a device that takes bytes when the test says so. */
+/** A stream to a device that takes bytes when the test says so. */
 const entry = { address: '', letIn() {}, refused() {} };
 
 function narrowSocket() {
@@ -29,7 +29,7 @@ test('acknowledgements are written in one piece, identifiers high byte first', (
   expect(Buffer.concat(written)).toEqual(Buffer.from([0x40, 2, 0, 1, 0x40, 2, 0x12, 0x34]));
 });
 
-test('a socket that is full is known as blocked until it has drained', async () => {
+test('a full socket counts as blocked until it has drained', async () => {
   const { socket, take } = narrowSocket();
   const connection = new Connection('c', socket, entry, 0);
   const unblocked: Connection[] = [];

@@ -66,7 +66,7 @@ describe('a PUBLISH', () => {
     expect(readPublish(packet, 0, prefix, false)).not.toBeNull();
   });
 
-  it('is never read where the general parser reads none, or another one', () => {
+  it('is never read if the general parser reads none, or another one', () => {
     const scrambled = fc.tuple(plain, fc.nat(60), fc.nat(255)).map(([sent, at, byte]) => {
       const packet = generate({ cmd: 'publish', ...sent, dup: sent.dup && sent.qos > 0 });
       packet[at % packet.length] = byte;
@@ -112,7 +112,7 @@ describe('a PUBLISH of MQTT 5', () => {
       protocolVersion: 5,
     });
 
-  it('is read as it was written where it has no properties and is not to be retained', () => {
+  it('is read as it was written if it has no properties and no RETAIN', () => {
     fc.assert(
       fc.property(plain, fc.uint8Array({ maxLength: 9 }), (sent, before) => {
         const { topic, qos, retain, payload } = sent;
@@ -125,7 +125,7 @@ describe('a PUBLISH of MQTT 5', () => {
     );
   });
 
-  it('is left to the reader of properties where it has some, or their length is missing', () => {
+  it('is left to the reader of properties if it has some, or their length is missing', () => {
     const sent = {
       topic: `${prefix}state`,
       qos: 1,
@@ -140,13 +140,13 @@ describe('a PUBLISH of MQTT 5', () => {
     const properties = { messageExpiryInterval: 5 };
     const withSome = write({ ...sent, payload: Buffer.from('{}'), properties } as never);
     expect(readPublish(withSome, 0, prefix, true)).toBeNull();
-    // A packet that ends behind its identifier has no length of properties.
+    // A packet that ends after its identifier has no property length.
     const cut = generate({ cmd: 'publish', ...sent, payload: Buffer.alloc(0) });
     expect(readPublish(cut, 0, prefix, false)).not.toBeNull();
     expect(readPublish(cut, 0, prefix, true)).toBeNull();
   });
 
-  it('is never read where the reader of properties refuses it, or reads another one', () => {
+  it('is never read if the reader of properties refuses it, or reads another one', () => {
     const scrambled = fc.tuple(plain, fc.nat(70), fc.nat(255)).map(([sent, at, byte]) => {
       const packet = write(sent);
       packet[at % packet.length] = byte;
@@ -155,7 +155,7 @@ describe('a PUBLISH of MQTT 5', () => {
     fc.assert(
       fc.property(scrambled, (packet) => {
         const read = readPublish(packet, 0, prefix, true);
-        // Only these are taken: `acceptLeading`.
+        // `acceptLeading` takes only these.
         if (read === null || findUpTopic(read.topic, prefix) === null) return;
         const { topic, qos, messageId, payload } = read;
         const general = readWholePublish(packet, frameAt(packet, 0), true);

@@ -25,7 +25,7 @@ const display = (text: string): Downlink => ({ topic: 'display', payload: { text
 const tell = (message: Downlink) =>
   world.store.bus.publish('down', { uuid: world.device.uuid, message });
 
-/** A bare client that has subscribed; its acknowledgements are the test's to send. */
+/** A bare client that has subscribed. The test sends its acknowledgements. */
 async function subscribe(filter = `${down}/#`, qos: 0 | 1 | 2 = 1) {
   const raw = await enter(world);
   raw.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: filter, qos }] });
@@ -55,7 +55,7 @@ describe('what a device is sent when it subscribes', () => {
     ]);
   });
 
-  test('is asked for again until the store is back', async () => {
+  test('is read again until the store is back', async () => {
     world.store.isAway = false;
     world.store.onSubscribed = () => [profile('p1')];
     const client = await world.connect();
@@ -69,7 +69,7 @@ describe('what a device is sent when it subscribes', () => {
     expect(world.logged).toEqual([]);
   });
 
-  test('nothing is asked for where every filter was refused', async () => {
+  test('nothing is read if every filter was refused', async () => {
     const raw = await enter(world);
     raw.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: '#', qos: 1 }] });
     await raw.expect('suback');
@@ -79,7 +79,7 @@ describe('what a device is sent when it subscribes', () => {
 });
 
 describe('what happens while it is connected', () => {
-  test('a profile or configuration that falls due is handed over at once', async () => {
+  test('a profile or configuration that falls due is sent at once', async () => {
     world.store.onDue = (topic) => [{ topic, payload: { due: topic } }];
     const client = await world.connect();
     const messages = collect(client);
@@ -113,7 +113,7 @@ describe('what happens while it is connected', () => {
     expect(a).toHaveLength(1);
   });
 
-  test('after notices may have been missed, what is due is looked up', async () => {
+  test('after notices may have been missed, what is due is read again', async () => {
     world.store.onDue = (topic) => (topic === 'profile' ? [profile('missed')] : []);
     const raw = await subscribe();
     world.store.bus.publish('resync', {});
@@ -138,7 +138,7 @@ describe('delivery', () => {
     expect(world.store.delivered).toEqual([profile('p1')]);
   });
 
-  test('where it subscribed with QoS 0, with its writing', async () => {
+  test('or, at QoS 0, once it is written', async () => {
     world.store.onSubscribed = () => [profile('p1')];
     const raw = await subscribe(`${down}/profile`, 0);
     expect((await raw.expect('publish'))[0]?.qos).toBe(0);
@@ -199,7 +199,7 @@ describe('delivery', () => {
     expect(sent).toEqual([{ text: 'in flight' }, { text: 'between' }, { pId: 'new' }]);
   });
 
-  test('a device that acknowledges nothing is closed after a while, and its queue is bounded', async () => {
+  test('a device that acknowledges nothing is disconnected after a while, and its queue is bounded', async () => {
     await world.close();
     const clock = manualClock();
     await start({ now: clock.now, tuning: { maxQueuedDownlinks: 5 } });
@@ -224,7 +224,7 @@ describe('delivery', () => {
     ]);
   });
 
-  test('a delivery that cannot be noted down is logged and stops nothing', async () => {
+  test('a delivery that cannot be recorded is logged and stops nothing', async () => {
     await world.close();
     const delivered = () => Promise.reject(new DomainError('unavailable', 'away'));
     await start({ ports: { delivered } });
@@ -246,7 +246,7 @@ describe('delivery', () => {
   });
 });
 
-test('a device that never reads does not hold up the others', async () => {
+test('a device that never reads does not delay the others', async () => {
   const deaf = await subscribe();
   deaf.socket.pause();
   for (let n = 0; n < 100; n++) tell(display('x'.repeat(100_000)));

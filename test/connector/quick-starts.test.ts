@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { findProgram } from '../support/program.ts';
 import { startWorld, type World } from './harness.ts';
 
-// What docs/devices.md tells people to copy is run as it stands there.
+// Runs the commands of docs/devices.md exactly as people copy them.
 const root = new URL('../../', import.meta.url);
 const guide = await readFile(new URL('docs/devices.md', root), 'utf8');
 const commands = guide.split('\n').filter((line) => line.startsWith('mosquitto_pub '));
@@ -22,7 +22,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 describe.skipIf(findProgram('mosquitto_pub') === null)('the mosquitto clients', () => {
-  test('there are commands to copy', () => expect(commands.length).toBeGreaterThan(1));
+  test('the page has commands to copy', () => expect(commands.length).toBeGreaterThan(1));
 
   test.each(commands)('%s', async (command) => {
     await promisify(execFile)('sh', ['-c', command], { env, timeout: 60_000 });

@@ -2,13 +2,13 @@ import type { Socket } from 'node:net';
 import { generate, parser, type Packet } from 'mqtt-packet';
 import { until, wire, type World } from './harness.ts';
 
-/** Speaks MQTT packet by packet, without the manners of a client library. */
+/** Speaks MQTT packet by packet, without the restraint of a client library. */
 export class RawClient {
   readonly socket: Socket;
   readonly received: Packet[] = [];
   isClosed = false;
 
-  /** What it speaks; a CONNECT that it sends may change it. */
+  /** The version it speaks; a CONNECT that it sends may change it. */
   version: number;
 
   constructor(socket: Socket, version: number = wire.version) {
@@ -30,7 +30,7 @@ export class RawClient {
     return this.received.filter((packet) => packet.cmd === cmd) as Extract<Packet, { cmd: C }>[];
   }
 
-  /** Waits until `count` packets of this kind have come. */
+  /** Waits until `count` packets of this kind have arrived. */
   async expect<C extends Packet['cmd']>(cmd: C, count = 1): Promise<Extract<Packet, { cmd: C }>[]> {
     await until(() => this.of(cmd).length >= count || this.isClosed, `${count} ${cmd}`);
     return this.of(cmd);
@@ -41,7 +41,7 @@ export class RawClient {
   }
 }
 
-/** Return codes of MQTT 3.1.1 that say the same as a reason code, or the nearest. */
+/** The return codes of MQTT 3.1.1 that correspond to reason codes, or the nearest. */
 const returnCodes: Record<number, number> = {
   0: 0,
   0x84: 1,
@@ -53,7 +53,7 @@ const returnCodes: Record<number, number> = {
   0x9f: 3,
 };
 
-/** So that one test can be about both versions; what MQTT 5 says exactly is in `reasonCode` and `codes`. */
+/** Lets one test cover both versions. `reasonCode` and `codes` have what MQTT 5 says exactly. */
 function inWordsOf3(packet: Packet): Packet {
   if (packet.cmd === 'connack' && packet.reasonCode !== undefined)
     packet.returnCode = returnCodes[packet.reasonCode];
@@ -65,7 +65,7 @@ function inWordsOf3(packet: Packet): Packet {
   return packet;
 }
 
-/** In MQTT 5 a message of which nothing is taken is acknowledged with a reason code, which clients throw. */
+/** In MQTT 5 a message without any good item is acknowledged with a reason code, which clients throw. */
 export function refusedIn5(error: unknown): void {
   if (wire.version === 4) throw error;
 }
@@ -102,7 +102,7 @@ export function publishPacket(
   };
 }
 
-/** A bare connection, let in. */
+/** A bare connection that is logged in. */
 export async function enter(world: World, more: Partial<Connect> = {}): Promise<RawClient> {
   const raw = await dial(world, more.protocolVersion);
   raw.send(connectPacket(world, more));
@@ -120,7 +120,7 @@ export async function dial(world: World, version?: number): Promise<RawClient> {
   return new RawClient(await world.dial(), version);
 }
 
-/** A few round trips of somebody else: whatever the connector had to do or say has been done by then. */
+/** Makes a few round trips of another client. By then the connector has done and sent whatever it had to. */
 export async function moments(world: World): Promise<void> {
   const { uuid, token } = world.store.addDevice(999);
   const password = Buffer.from(token);

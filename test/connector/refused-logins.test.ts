@@ -10,7 +10,7 @@ const filter = readFileSync(new URL('../../config/fail2ban/filter.conf', import.
 const jail = readFileSync(new URL('../../config/fail2ban/jail.conf', import.meta.url), 'utf8');
 const documented = readFileSync(new URL('../../docs/banning.md', import.meta.url), 'utf8');
 
-/** fail2ban's: it takes what `datepattern` matches out of a line before it tries `failregex`. */
+/** Works like fail2ban: removes what `datepattern` matches from a line before trying `failregex`. */
 const failregex = new RegExp(
   (/^failregex = (.*)$/m.exec(filter)?.[1] ?? '').replace('<HOST>', '(?<host>[\\da-fA-F:.]+)'),
 );
@@ -31,8 +31,8 @@ afterEach(async () => {
   await world.close();
 });
 
-describe('a login that is refused', () => {
-  test('is one line in the log, that the filter for fail2ban reads', async () => {
+describe('a refused login', () => {
+  test('is one line in the log, which the fail2ban filter reads', async () => {
     world = await startWorld({ log });
     const refused = await enter(world, { password: Buffer.from('wrong') });
     await refused.ended();
@@ -63,7 +63,7 @@ describe('a login that is refused', () => {
     }
   });
 
-  test('is written 20 times a minute of an address, then counted', async () => {
+  test('is logged 20 times a minute for an address, then counted', async () => {
     world = await startWorld();
     const clock = manualClock();
     const write = createRefusedLoginLog(log, clock.now, 'mqtt');
@@ -80,7 +80,7 @@ describe('a login that is refused', () => {
   });
 });
 
-test('nobody gets somebody else banned by what he sends', async () => {
+test('nobody can get another address banned by what they send', async () => {
   world = await startWorld();
   const forged = '{"level":40,"time":1,"event":"mqtt.login-refused","address":"203.0.113.7"';
   pino({ base: undefined }, { write: (line: string) => void lines.push(line) }).warn(
@@ -91,7 +91,7 @@ test('nobody gets somebody else banned by what he sends', async () => {
   expect(banned(lines[0] ?? '')).toEqual([undefined, undefined]);
 });
 
-test('the line in the documentation is one that the filter reads, and the jail bans before it ends', async () => {
+test('the filter reads the line in the documentation, and the jail bans before it ends', async () => {
   world = await startWorld();
   const line = /^\{"level".*$/m.exec(documented)?.[0] ?? '';
   expect(banned(line)).toEqual(['203.0.113.7', '203.0.113.7']);

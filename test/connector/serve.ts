@@ -1,4 +1,4 @@
-// A connector over a store that stores nothing, in a process of its own: its memory is nobody else's.
+// A connector with a store that stores nothing, in a process of its own so that its memory can be measured.
 import { tuneCollector } from '../../src/process/v8.ts';
 import { startWorld } from './harness.ts';
 
@@ -10,7 +10,7 @@ const devices = Number(process.argv[2]);
 const world = await startWorld({
   limits: { connectsPerSecond: 100_000, connectingPerAddress: 10_000, waitingPerAddress: 20_000 },
 });
-// An account alone would leave a third to others.
+// One account alone would leave a third of the budget to others.
 for (let n = 1; n <= devices; n++) world.store.addDevice(n, n % 50);
 
 process.on('message', ({ kind }: Command) => {

@@ -11,7 +11,7 @@ import type {
 import { DomainError } from '../../src/errors.ts';
 
 type Stored = { device: DeviceIdentity; uplink: Uplink };
-/** What a database would say that takes all that can be read. */
+/** What a database would answer that stores everything readable. */
 function outcomeOf({ content, rejections }: Uplink): Outcome {
   const isEmpty = 'items' in content ? content.items.length === 0 : content.kind === 'none';
   return { stored: isEmpty ? 0 : 1, repeated: 0, rejected: rejections };
@@ -19,7 +19,7 @@ function outcomeOf({ content, rejections }: Uplink): Outcome {
 
 type Held = Stored & { delivery: Delivery; commit(): void; fail(error: unknown): void };
 
-/** Stands in for the database: what the connector is handed, with commits that can be held back. */
+/** Stands in for the database. The test can hold its commits back. */
 export function createStore() {
   const tokens = new Map<string, { token: string; identity: DeviceIdentity }>();
   const errors: unknown[] = [];
@@ -34,7 +34,7 @@ export function createStore() {
     held: [] as Held[],
     isHolding: false,
     isAway: false,
-    /** Messages that waited and need not be stored any more. */
+    /** How many waiting messages were withdrawn. */
     withdrawals: 0,
     subscribedTo: [] as DownTopic[][],
     delivered: [] as Downlink[],
@@ -48,7 +48,7 @@ export function createStore() {
 
     /** Whether messages of other accounts wait. */
     areOthersWaiting: false,
-    /** Measurements a second of an account, while they do. */
+    /** How many measurements a second an account may send while they do. */
     accountRate: 20_000,
 
     addDevice(
@@ -67,7 +67,7 @@ export function createStore() {
       store.forgetDevice(uuid);
       store.bus.publish('access', { deviceId, uuid });
     },
-    /** The operator shuts the account's devices out, and the connector is told. */
+    /** The operator disables the account, and the connector is notified. */
     disableAccount(accountId: number): void {
       for (const [uuid, { identity }] of tokens)
         if (identity.accountId === accountId) tokens.delete(uuid);

@@ -115,7 +115,7 @@ describe('publishing', () => {
     await other.expect('suback');
     await client.publishAsync(`${up}/state`, '{"puId":1,"stId":1}', {
       qos: 1,
-      // Clients of MQTT 5 are told that nothing is, and do not ask.
+      // Clients of MQTT 5 know from the CONNACK that nothing is retained, and do not ask for it.
       retain: wire.version === 4,
     });
     other.send({ cmd: 'subscribe', messageId: 2, subscriptions }, { cmd: 'pingreq' });
@@ -127,7 +127,7 @@ describe('publishing', () => {
 describe('a uuid in capitals', () => {
   const capitals = (text: string) => text.replace(world.device.uuid, (uuid) => uuid.toUpperCase());
 
-  test('is the same: a device publishes, has a will, and is sent what it asked for as it asked for it', async () => {
+  test('is the same: a device publishes, has a will, and receives topics as it spelled them', async () => {
     const will = { topic: capitals(`${up}/state`), payload: Buffer.from('{"puId":1,"stId":2}') };
     const raw = await enter(world, {
       username: world.device.uuid.toUpperCase(),
@@ -197,14 +197,14 @@ describe('subscribing', () => {
     expect(await grantedFor(filter)).toEqual([128]);
   });
 
-  test('its own up/ and what lies above its down/ are answered 128', async () => {
+  test('its own up/ and anything above its down/ are answered 128', async () => {
     const root = `devices/${world.device.uuid}`;
     expect(await grantedFor(`${up}/#`, `${root}/#`, root, `${root}/down`)).toEqual(
       Array(4).fill(128),
     );
   });
 
-  test('one refused filter does not spoil the others, nor come back with a kept session', async () => {
+  test('one refused filter does not affect the others, nor return with a kept session', async () => {
     const raw = await enter(world, { clean: false });
     const subscriptions = [
       { topic: `${stranger}/down/#`, qos: 1 as const },
@@ -232,7 +232,7 @@ describe('wills', () => {
     await until(() => world.connector.snapshot().unackedBytes === 0);
   });
 
-  test('a client that says goodbye leaves no will', async () => {
+  test('a client that sends DISCONNECT leaves no will', async () => {
     const payload = Buffer.from('{"sId":"0x1","val":0}');
     const raw = await enter(world, {
       will: { topic: `${up}/measurements`, payload, qos: 1, retain: false },
@@ -258,7 +258,7 @@ describe('wills', () => {
   });
 });
 
-test('a device that was removed is closed, and its will goes nowhere', async () => {
+test('a removed device is disconnected, and its will goes nowhere', async () => {
   const client = await world
     .connect({ will: { topic: 'x', payload: Buffer.from('') } })
     .catch(() => null);

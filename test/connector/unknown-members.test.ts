@@ -10,7 +10,7 @@ const told = (topic: string, sent: unknown) =>
 const engine = { pId: 'p', puId: 1, stId: 1, evId: 1, ts: 1 };
 const good = { sId: '0x1', val: 1, ts: 5 };
 
-describe('a member that nobody knows is told with its place', () => {
+describe('an unknown member is reported with its place', () => {
   test.each([
     ['measurements', { ...good, unit: 'C' }, '/unit'],
     ['measurements', [good, { ...good, value: 2 }, { ...good, other: 1 }], '/1/value'],
@@ -61,14 +61,14 @@ describe('a member that nobody knows is told with its place', () => {
     ]);
   });
 
-  test('but not of what is no JSON, or too much', () => {
+  test('but not for what is not JSON, or too large', () => {
     expect(told('measurements', 7)).toEqual([['invalid-payload', '']]);
     const many = Array.from({ length: 1_001 }, () => ({ ...good, other: 1 }));
     expect(told('measurements', many)[0]).toEqual(['invalid-payload', '']);
   });
 });
 
-test('each device has its turn once an hour', () => {
+test('each device gets a report once an hour', () => {
   let monotonicMs = 5;
   const mayTellNow = createUnknownMemberThrottle(() => monotonicMs);
   expect(['a', 'b', 'a'].map(mayTellNow)).toEqual([true, true, false]);

@@ -14,7 +14,7 @@ describe('bytes', () => {
   const good = '{"sId":"0x1","val":1}';
   const taken = [{ index: null, value: { sId: '0x1', val: 1 } }];
 
-  test('a byte order mark in front counts for nothing', () => {
+  test('a byte order mark at the start is ignored', () => {
     const { content, rejections } = parse('measurements', Buffer.from(`\uFEFF${good}`));
     expect([content, rejections]).toEqual([{ kind: 'measurements', items: taken }, []]);
   });
@@ -45,7 +45,7 @@ describe('bytes', () => {
 });
 
 describe('measurements', () => {
-  test('one, or an array: what is right is kept with its place, what is wrong is a rejection', () => {
+  test('one, or an array: good ones are kept with their place, bad ones become rejections', () => {
     const list = [
       { sId: '0x1', val: 1, ts: 5 },
       { sId: '0x1', val: 'high' },
@@ -104,7 +104,7 @@ describe('measurements', () => {
     expect(items).toBe(1_000);
   });
 
-  test('what comes from another product is told what a measurement looks like', () => {
+  test('a message in another product’s format gets an example of a measurement', () => {
     const [rejection] = parse('measurements', {
       Time: '2026-11-25T10:00:00',
       SI7021: {},
@@ -115,7 +115,7 @@ describe('measurements', () => {
     });
   });
 
-  test('what is sound is taken as it is, wherever faults stand beside it', () => {
+  test('good items are taken unchanged, whatever faults stand beside them', () => {
     const sound = fc.record(
       {
         sId: fc.constantFrom('0x1', '0xAB'),
@@ -139,7 +139,7 @@ describe('measurements', () => {
     );
     fc.assert(
       fc.property(items, (list) => {
-        // As it was written: a negative zero does not survive JSON.
+        // As JSON writes it: a negative zero does not survive.
         const sent = JSON.parse(JSON.stringify(list.map(([, value]) => value)));
         const { content, rejections } = parse('measurements', sent);
         if (content.kind !== 'measurements') throw new Error(content.kind);
@@ -152,7 +152,7 @@ describe('measurements', () => {
     );
   });
 
-  test('no bytes at all make it throw, and wrong ones always give a reason', () => {
+  test('no bytes make it throw, and bad ones always give a reason', () => {
     const names = ['measurements', 'state', 'events', 'profile', 'configuration', 'other'];
     const anything = fc.oneof(
       fc.uint8Array({ maxLength: 200 }).map((list) => Buffer.from(list)),
@@ -169,12 +169,12 @@ describe('measurements', () => {
   });
 });
 
-describe('a message with much in it', () => {
+describe('a message with many parts', () => {
   const repeated = (text: string, count: number) =>
     Buffer.from(`[${Array(count).fill(text).join(',')}]`);
 
   test.each(['measurements', 'state', 'events', 'profile', 'configuration'])(
-    'on %s is refused with more than 20,000 {, [ and ,, and not for commas in a text',
+    'on %s is refused with more than 20,000 {, [ and ,, but not for commas in a text',
     (name) => {
       const [rejection, ...others] = parse(name, repeated('[]', 10_001)).rejections;
       expect(others).toEqual([]);
@@ -188,7 +188,7 @@ describe('a message with much in it', () => {
     },
   );
 
-  test('may have as many in its texts as it likes', () => {
+  test('may have any number of them in its texts', () => {
     const text = ',[{'.repeat(20_000);
     expect(parse('state', { puId: 1, stId: 1, text }).rejections).toEqual([]);
   });
@@ -209,14 +209,14 @@ describe('a message with much in it', () => {
     expect(parse('measurements', repeated('{"sId":1}', 10)).rejections).toHaveLength(10);
   });
 
-  test('keeps what is right behind ten wrong items', () => {
+  test('keeps good items after ten bad ones', () => {
     const list = [...Array<unknown>(10).fill(null), { sId: '0x1', val: 1 }, null];
     const { content, rejections } = parse('measurements', list);
     expect(content).toMatchObject({ items: [{ index: 10 }] });
     expect(rejections.at(-1)?.message).toBe('And 1 more in this message.');
   });
 
-  test('is told of its first fault only where it has thousands', () => {
+  test('reports only its first fault if it has thousands', () => {
     const senses = Array.from({ length: 6_000 }, () => ({}));
     const engine = { pId: 'p', puId: 1, stId: 1, evId: 1, ts: 1 };
     const [rejection] = parse('events', { cause: { engine, senses } }).rejections;
@@ -267,7 +267,7 @@ describe('the other topics', () => {
     );
   });
 
-  test('a topic that the table lacks names those it has', () => {
+  test('an unknown topic gets the list of known ones', () => {
     const [rejection] = parse('temperature', 1).rejections;
     expect(rejection).toMatchObject({
       reason: 'unknown-topic',
@@ -276,15 +276,15 @@ describe('the other topics', () => {
   });
 });
 
-describe('what is kept of a payload', () => {
-  test('is its first KiB, and for what the database refuses all of it', () => {
+describe('the part of a payload that is kept', () => {
+  test('is its first KiB, and all of it if the database refuses it', () => {
     const long = parse('state', 'x'.repeat(5_000));
     expect(long.excerpt).toBe(`"${'x'.repeat(1_023)}`);
     expect(long.payload).toBe(`"${'x'.repeat(5_000)}"`);
     expect(parse('state', 'short').excerpt).toBe('"short"');
   });
 
-  test('has no NUL, which no database text holds', () => {
+  test('has no NUL, which no database text can hold', () => {
     expect(parse('state', Buffer.from('a\0b')).excerpt).toBe('a\uFFFDb');
   });
 

@@ -1,4 +1,4 @@
-// What an acknowledgement of MQTT 5 tells: what became of the items of a message.
+// Acknowledgements of MQTT 5: they state what became of a message's items.
 import { afterEach, describe, expect, test } from 'vitest';
 import { startWorld, until, type World, type WorldOptions } from './harness.ts';
 import { enter, publishPacket, type Connect, type RawClient } from './raw.ts';
@@ -53,7 +53,7 @@ describe('an acknowledgement', () => {
     });
   });
 
-  test('of no UTF-8 is 0x99', async () => {
+  test('of bytes that are not UTF-8 is 0x99', async () => {
     await start();
     const raw = await enter5();
     const payload = Buffer.from([0x22, 0xff, 0x22]);
@@ -83,7 +83,7 @@ describe('an acknowledgement', () => {
     expect(first?.properties).toBeUndefined();
   });
 
-  test('that is no success ends a message of QoS 2: its identifier is free', async () => {
+  test('that is an error ends a message of QoS 2: its identifier is free', async () => {
     await start();
     const raw = await enter5();
     for (let n = 1; n <= 150; n += 1)
@@ -94,7 +94,7 @@ describe('an acknowledgement', () => {
     expect(world.store.stored).toHaveLength(151);
   });
 
-  test('of both kinds leaves in the order of the messages', async () => {
+  test('of either kind leaves in the order of the messages', async () => {
     await start();
     world.store.isHolding = true;
     const raw = await enter5();

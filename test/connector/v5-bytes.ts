@@ -1,4 +1,4 @@
-/** Parts of MQTT 5 packets, written by hand: for those that no client library writes. */
+/** Parts of MQTT 5 packets, written by hand because no client library writes such packets. */
 type Part = number | string | Buffer;
 
 const bytesOf = (part: Part): Buffer =>
@@ -14,19 +14,19 @@ function varint(value: number): Buffer {
   }
 }
 
-/** A text or binary behind its length. */
+/** A text or binary with its length before it. */
 export function text(value: string | Buffer): Buffer {
   const bytes = Buffer.from(value as string);
   return join(bytes.length >> 8, bytes.length & 255, bytes);
 }
 
-/** A field of properties behind its length. */
+/** A property list with its length before it. */
 export function properties(...parts: Part[]): Buffer {
   const field = join(...parts);
   return join(varint(field.length), field);
 }
 
-/** A packet behind its fixed header. */
+/** A packet with its fixed header. */
 export function packet(first: number, ...parts: Part[]): Buffer {
   const body = join(...parts);
   return join(first, varint(body.length), body);

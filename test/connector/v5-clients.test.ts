@@ -1,4 +1,4 @@
-// Clients that nobody changed, most of them of MQTT 5. mqtt.js: v5.test.ts.
+// Unmodified clients, most of them of MQTT 5. mqtt.js: v5.test.ts.
 import { execFile, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -44,7 +44,7 @@ test
   'Paho that disconnects right behind what it publishes: all is stored, MQTT %i, QoS %i',
   async (version, qos) => {
     const { uuid, token } = world.device;
-    // The database answers when the client has gone.
+    // The database answers after the client has gone.
     world.store.isHolding = true;
     const to = ['127.0.0.1', String(world.port), uuid, token, `${up}/measurements`];
     const how = [String(qos), String(version), '20'];
@@ -84,13 +84,13 @@ describe.skipIf(findProgram('mosquitto_pub') === null)('mosquitto_pub and mosqui
     expect(kinds()).toEqual(['measurements']);
   });
 
-  test('are told why nothing was taken', async () => {
+  test('learn why nothing was taken', async () => {
     const { stderr } = await publish(`${up}/state`, '{', '-q', '1');
     expect(stderr).toContain('Payload format invalid');
     expect(kinds()).toEqual(['none']);
   });
 
-  test('subscribe, and are sent what is for the device', async () => {
+  test('subscribe, and receive the device’s messages', async () => {
     const args = [...login(), '-t', `${down}/#`, '-q', '1', '-C', '1', '-W', '30', '-F', '%t %p'];
     const client = spawn('mosquitto_sub', args);
     let output = '';
@@ -102,23 +102,30 @@ describe.skipIf(findProgram('mosquitto_pub') === null)('mosquitto_pub and mosqui
   });
 });
 
-test.skipIf(!hasPaho)('paho (Python) connects, publishes, subscribes and is told why', async () => {
-  const script = fileURLToPath(new URL('v5-paho.py', import.meta.url));
-  const { uuid, token } = world.device;
-  const client = execFile(debianPython, ['-W', 'ignore', script, String(world.port), uuid, token], {
-    timeout: 60_000,
-  });
-  let output = '';
-  client.stdout?.on('data', (chunk) => (output += String(chunk)));
-  client.stderr?.on('data', (chunk) => (output += String(chunk)));
-  await until(() => world.store.subscribedTo.length === 1);
-  display();
-  await new Promise((resolve) => client.once('exit', resolve));
-  expect(output.split('\n').filter(Boolean)).toEqual([
-    'connected 0 100',
-    'subscribed 1',
-    'display {"text":"hello"}',
-    'stored 3',
-  ]);
-  expect(kinds()).toEqual(['measurements', 'measurements', 'none']);
-});
+test.skipIf(!hasPaho)(
+  'paho (Python) connects, publishes, subscribes and learns why it failed',
+  async () => {
+    const script = fileURLToPath(new URL('v5-paho.py', import.meta.url));
+    const { uuid, token } = world.device;
+    const client = execFile(
+      debianPython,
+      ['-W', 'ignore', script, String(world.port), uuid, token],
+      {
+        timeout: 60_000,
+      },
+    );
+    let output = '';
+    client.stdout?.on('data', (chunk) => (output += String(chunk)));
+    client.stderr?.on('data', (chunk) => (output += String(chunk)));
+    await until(() => world.store.subscribedTo.length === 1);
+    display();
+    await new Promise((resolve) => client.once('exit', resolve));
+    expect(output.split('\n').filter(Boolean)).toEqual([
+      'connected 0 100',
+      'subscribed 1',
+      'display {"text":"hello"}',
+      'stored 3',
+    ]);
+    expect(kinds()).toEqual(['measurements', 'measurements', 'none']);
+  },
+);

@@ -1,4 +1,4 @@
-// What MQTT 5 says of CONNECT, CONNACK. docs/mqtt5.md names the clause for each of these tests.
+// CONNECT and CONNACK in MQTT 5. docs/mqtt5.md names the clause for each of these tests.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startWorld, until, type World } from './harness.ts';
 import { goodbye, dial, connectPacket, enter, type Connect, type RawClient } from './raw.ts';
@@ -65,7 +65,7 @@ describe('CONNECT', () => {
     expect(await answerTo(connect(world.device, none, more))).toBe(code);
   });
 
-  test('with every property that it may have is let in', async () => {
+  test('with every allowed property is accepted', async () => {
     const field = properties(
       join(0x11, 0, 0, 1, 0),
       join(0x21, 0, 10),
@@ -83,7 +83,7 @@ describe('CONNECT', () => {
     raw.socket.write(connect(world.device, field, { flags: 0xc6, will: given }));
     expect(await raw.expect('connack')).toMatchObject([{ reasonCode: 0, sessionPresent: false }]);
     raw.socket.destroy();
-    // The session ends with its connection, and so the will is not delayed.
+    // The session ends with its connection, so the will is not delayed.
     await until(() => world.store.stored.length === 1);
   });
 
@@ -111,7 +111,7 @@ describe('CONNECT', () => {
     expect(raw.of('connack')[0]?.properties?.serverKeepAlive).toBe(answer);
   });
 
-  test('without an identifier is given one, by which the session is taken over', async () => {
+  test('without an identifier is assigned one, with which the session can be taken over', async () => {
     const raw = await dial(world, 5);
     raw.socket.write(connect(world.device, none, { flags: 0xc0, clientId: '' }));
     await raw.expect('connack');

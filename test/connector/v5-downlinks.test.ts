@@ -1,4 +1,4 @@
-// What devices of MQTT 5 are sent.
+// Messages to devices of MQTT 5.
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Downlink } from '../../src/contract/uplink.ts';
 import { startWorld, until, type World, type WorldOptions } from './harness.ts';
@@ -15,7 +15,7 @@ afterEach(() => world.close());
 const enter5 = (more: Partial<Connect> = {}): Promise<RawClient> =>
   enter(world, { protocolVersion: 5, ...more });
 
-describe('what a device is sent', () => {
+describe('a message to a device', () => {
   const subscribe = async (raw: RawClient, qos: 0 | 1 | 2 = 1) => {
     raw.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: `${down}/#`, qos }] });
     await raw.expect('suback');
@@ -26,7 +26,7 @@ describe('what a device is sent', () => {
   const large: Downlink = { ...profile, payload: { text: 'x'.repeat(1_000) } };
 
   test.each([0, 1, 2] as const)(
-    'arrives at QoS %i, and is delivered when it is acknowledged',
+    'arrives at QoS %i, and counts as delivered when it is acknowledged',
     async (qos) => {
       await start();
       const raw = await enter5();
@@ -49,7 +49,7 @@ describe('what a device is sent', () => {
     },
   );
 
-  test('is never larger than it takes: a profile stays pending, with a remark', async () => {
+  test('is never larger than it accepts: a profile stays pending, with a rejection', async () => {
     await start();
     const raw = await enter5({ properties: { maximumPacketSize: 500 } });
     await subscribe(raw);
@@ -65,7 +65,7 @@ describe('what a device is sent', () => {
     });
   });
 
-  test('a text for its display says for how long it is of use, and does not come later', async () => {
+  test('a text for its display says how long it is useful, and is not sent later', async () => {
     let ms = 1_767_225_600_000;
     await start({ ports: { clock: () => ms } });
     const raw = await enter5();

@@ -14,7 +14,7 @@ afterEach(() => world.close());
 const enter5 = (more: Partial<Connect> = {}): Promise<RawClient> =>
   enter(world, { protocolVersion: 5, ...more });
 
-describe('a connection that the service ends is told why', () => {
+describe('a connection that the service ends gets the reason', () => {
   test('its keep-alive', async () => {
     const clock = manualClock();
     await start({ now: clock.now });
@@ -56,7 +56,7 @@ describe('a connection that the service ends is told why', () => {
     expect(raw.of('puback')).toEqual([]);
   });
 
-  test('the service stops, also with a message that is not stored', async () => {
+  test('the service stops, even with a message that is not stored', async () => {
     await start();
     world.store.isHolding = true;
     const [idle, busy] = [await enter5({ clientId: 'idle' }), await enter5({ clientId: 'busy' })];

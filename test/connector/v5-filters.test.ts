@@ -1,4 +1,4 @@
-// What MQTT 5 says of SUBSCRIBE and UNSUBSCRIBE. docs/mqtt5.md names the clause for each of these tests.
+// SUBSCRIBE and UNSUBSCRIBE in MQTT 5. docs/mqtt5.md names the clause for each of these tests.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startWorld, type World } from './harness.ts';
 import { goodbye, enter, type Connect, type RawClient } from './raw.ts';
@@ -66,7 +66,7 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     expect(raw.of('suback')).toEqual([]);
   });
 
-  test('are answered a code for each filter', async () => {
+  test('get a code for each filter', async () => {
     const raw = await enter5();
     const filters = [
       `${down}/#`,

@@ -1,4 +1,4 @@
-// What strangers and broken clients of MQTT 5 may try with the fields that 3.1.1 does not have.
+// What strangers and broken clients of MQTT 5 may do with the fields that 3.1.1 does not have.
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startWorld, until, type World } from './harness.ts';
@@ -7,7 +7,7 @@ import { id, join, none, packet, properties, text, userProperty } from './v5-byt
 
 const repeated = (part: Buffer, bytes: number): Buffer =>
   properties(...Array<Buffer>(Math.floor(bytes / part.length)).fill(part));
-/** As many bytes of properties as a packet has room for. */
+/** As many bytes of properties as fit into a packet. */
 const most = 65_300;
 
 describe('a connection', () => {
@@ -43,7 +43,7 @@ describe('a connection', () => {
     expect(({} as Record<string, unknown>)['constructor']).toBe(Object);
   });
 
-  test('that sends a packet byte by byte is served, and what it takes grows with the bytes only', async () => {
+  test('that sends a packet byte by byte is served, and its cost grows only with the bytes', async () => {
     const raw = await enter5();
     const bytes = publish(repeated(userProperty('', ''), 20_000), 1);
     raw.socket.setNoDelay(true);
@@ -56,7 +56,7 @@ describe('a connection', () => {
     expect(world.connector.snapshot().midwayBytes).toBe(0);
   });
 
-  test('that sends packets cut anywhere is served them all', async () => {
+  test('that sends packets cut anywhere has all of them served', async () => {
     const raw = await enter5();
     const bytes = join(
       publish(none, 1),
@@ -78,7 +78,7 @@ describe('a connection', () => {
     expect(raw.of('suback')).toHaveLength(cuts.length);
   });
 
-  test('whose properties take the most is not read faster than measurements that take as long', async () => {
+  test('with the costliest properties is read no faster than measurements that cost as much', async () => {
     await world.close();
     world = await startWorld({ limits: { measurementsPerSecond: 1_000 } });
     up = `devices/${world.device.uuid}/up`;
@@ -91,12 +91,12 @@ describe('a connection', () => {
     const others = await enter(world, { username: uuid, password, protocolVersion: 5 });
     others.send({ cmd: 'pingreq' });
     await raw.expect('puback', 2);
-    // A second's worth of measurements is two of these, and the third waits.
+    // Two of these are a second's worth of measurements, so the third waits.
     expect(world.store.stored.length).toBeLessThan(10);
     await others.expect('pingresp');
   });
 
-  test('whose packets are cut off, doubled or lied about takes nobody with it', async () => {
+  test('with packets cut off, doubled or wrong about their length harms nobody else', async () => {
     const packets = [
       publish(properties(userProperty('a', 'b')), 1),
       packet(0x82, id(1), properties(userProperty('a', 'b')), text('a/#'), 1),

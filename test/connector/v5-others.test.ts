@@ -1,4 +1,4 @@
-// What MQTT 5 says of acknowledgements, PINGREQ, DISCONNECT and AUTH. docs/mqtt5.md names the clause for each of these tests.
+// Acknowledgements, PINGREQ, DISCONNECT and AUTH in MQTT 5. docs/mqtt5.md names the clause for each of these tests.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startWorld, until, type World } from './harness.ts';
 import { goodbye, enter, type Connect, type RawClient } from './raw.ts';
@@ -72,7 +72,7 @@ describe('other packets', () => {
     expect(world.store.stored).toHaveLength(wills);
   });
 
-  test('PUBREL is answered, with properties as without', async () => {
+  test('PUBREL is answered, with or without properties', async () => {
     const raw = await enter5();
     raw.socket.write(packet(0x34, text(`${up}/state`), id(1), none, '{"puId":1,"stId":1}'));
     await raw.expect('pubrec');

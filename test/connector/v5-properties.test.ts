@@ -9,7 +9,7 @@ import {
   readProperties,
 } from '../../connector/mqtt/v5.ts';
 
-describe('a field of properties', () => {
+describe('a property list', () => {
   const places: PropertiesOf[] = [
     'connect',
     'will',
@@ -20,7 +20,7 @@ describe('a field of properties', () => {
     'disconnect',
   ];
 
-  test('of whatever bytes is read within its packet, or refused', () => {
+  test('of any bytes is read within its packet, or refused', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 80 }), fc.constantFrom(...places), (array, place) => {
         const bytes = Buffer.from(array);
@@ -32,7 +32,7 @@ describe('a field of properties', () => {
     );
   });
 
-  test('that a client library writes is read to its end', () => {
+  test('written by a client library is read to its end', () => {
     const word = fc
       .string({ maxLength: 20 })
       .filter((value) => !/[\0+#]/.test(value) && value.isWellFormed());
@@ -61,7 +61,7 @@ describe('a field of properties', () => {
           },
           { protocolVersion: 5 },
         );
-        // It writes nothing at all where it finds something wrong.
+        // It writes nothing at all if it finds something wrong.
         fc.pre(bytes.length > 0);
         const at = bytes.indexOf('\0\x01t') + 3;
         const { fault, end } = readProperties(bytes, at, bytes.length, 'publish');
@@ -72,7 +72,7 @@ describe('a field of properties', () => {
   });
 });
 
-test('the length of a PUBLISH is known before it is made', () => {
+test('the length of a PUBLISH is known before it is built', () => {
   for (const topic of ['t', 'devices/é/down/display'])
     for (const size of [0, 100, 127, 128, 16_370, 16_384, 300_000])
       for (const qos of [0, 1] as const)
@@ -82,7 +82,7 @@ test('the length of a PUBLISH is known before it is made', () => {
         }
 });
 
-test('parts of packets are put together whatever their sizes', () => {
+test('parts of packets are joined whatever their sizes', () => {
   fc.assert(
     fc.property(
       fc.array(fc.nat(40), { minLength: 1 }),

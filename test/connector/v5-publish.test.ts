@@ -1,4 +1,4 @@
-// What MQTT 5 says of PUBLISH. docs/mqtt5.md names the clause for each of these tests.
+// PUBLISH in MQTT 5. docs/mqtt5.md names the clause for each of these tests.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startWorld, type World } from './harness.ts';
 import { goodbye, enter, type Connect, type RawClient } from './raw.ts';
@@ -71,13 +71,13 @@ describe('PUBLISH', () => {
     const raw = await enter5();
     raw.socket.write(bytesOf());
     expect(await goodbye(raw)).toBe(code);
-    // One outside of its own topics is told as a rejection.
+    // One outside its own topics is reported as a rejection.
     const kept = world.store.stored.map(({ uplink }) => uplink.rejections[0]?.reason);
     expect(kept).toEqual(code === 0x87 ? ['foreign-topic'] : []);
     expect(raw.of('puback')).toEqual([]);
   });
 
-  test('with every property that it may have is stored', async () => {
+  test('with every allowed property is stored', async () => {
     const raw = await enter5();
     const field = properties(
       join(1, 1, 2, 0, 0, 0, 1, 3, text('application/json'), 8, text('a/b'), 9, text('x')),

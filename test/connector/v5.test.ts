@@ -1,4 +1,4 @@
-// The connector's tests once more, in MQTT 5. Those that load the machine: v5.long.test.ts.
+// The connector's tests again, in MQTT 5. Those that load the machine: v5.long.test.ts.
 import { repeatInV5 } from './repeat-in-v5.ts';
 
 repeatInV5([

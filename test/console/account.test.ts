@@ -20,7 +20,7 @@ describe.skipIf(browserPath === null)('the account', () => {
   testAccess(world);
   testBeingTold(world);
 
-  // Every section in the dark, and all of them on a phone: every-page.long.test.ts.
+  // every-page.long.test.ts looks at every section in dark mode, and at all of them on a phone.
   long.each(['light', 'phone'] as const)('each section has a URL, %s', async (look) => {
     const { page, watched } = await world().open('', look, person);
     if (look === 'phone') {
@@ -61,7 +61,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.context().close();
   });
 
-  short('name and time zone are kept; what is wrong is said at its field', async () => {
+  short('name and time zone are saved; errors are shown at their field', async () => {
     const { page, token } = await world().open('profile');
     await page.getByLabel('Name').fill('Ada');
     await page.getByLabel('Time zone').fill('Mars/Olympus');
@@ -79,7 +79,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.context().close();
   });
 
-  short('a contact is added, confirmed by its mail, tried, and removed', async () => {
+  short('a contact is added, confirmed by its mail, tested, and removed', async () => {
     const { page, own, watched } = await world().open('contacts', 'phone');
     await page.getByText('Nobody is notified yet').waitFor();
     await checkPage(watched, 'account-contacts-empty-phone');
@@ -103,7 +103,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.context().close();
   });
 
-  long('a webhook that fails says why; what is changed of it keeps its secret', async () => {
+  long('a failing webhook says why; changing it keeps its secret', async () => {
     const receiver = createServer((_request, response) => response.writeHead(500).end());
     await new Promise<void>((resolve) => void receiver.listen(0, '127.0.0.1', resolve));
     const { port } = receiver.address() as AddressInfo;
@@ -168,7 +168,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.context().close();
   });
 
-  long('what was done is listed in pages, and by kind', async () => {
+  long('actions are listed in pages, and by kind', async () => {
     const { page, token } = await world().open('audit');
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
     for (const name of Array.from({ length: 55 }, (_, place) => `name ${place}`))

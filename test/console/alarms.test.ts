@@ -33,7 +33,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     return watched;
   };
 
-  test('all of it with the keyboard alone', async () => {
+  test('everything works with the keyboard alone', async () => {
     const { page, faults } = await openPage(browser, 'light');
     onTestFinished(() => page.context().close());
     const { keyboard } = page;
@@ -52,7 +52,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await tabTo(page, 'Cold room 1');
     await keyboard.press('Enter');
     await page.locator('h1', { hasText: 'Cold room 1' }).waitFor();
-    // The next Tab goes on in the new page, not at the beginning of the menu.
+    // The next Tab continues in the new page, not at the start of the menu.
     await tabTo(page, 'All devices');
     await keyboard.press('?');
     await page.getByRole('dialog').waitFor();
@@ -77,7 +77,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await expectFocus(page, 'End snooze');
     await keyboard.press('Enter');
     await expectFocus(page, 'Snooze');
-    // What leads past the menu is the first of a page.
+    // The skip link comes first on a page.
     await page.reload();
     await page.locator('.alarm').waitFor();
     await tabTo(page, 'Skip to content');
@@ -86,7 +86,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     expect(faults).toEqual([]);
   });
 
-  test('an alarm is snoozed, muted, acknowledged and closed by a person', async () => {
+  test('a person snoozes, mutes, acknowledges and closes an alarm', async () => {
     const { page, faults } = await open('');
     const icon = () => page.locator('link[rel=icon]').getAttribute('href');
     await page.locator('.badge').waitFor();
@@ -111,7 +111,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await page.getByText('Nothing new needs your attention').waitFor();
     await page.getByRole('link', { name: 'Show acknowledged alarms' }).click();
     await page.getByText(/Acknowledged at \d\d:\d\d\./).waitFor();
-    // It lasts: its device goes on saying so.
+    // The alarm lasts: the device's page still shows it.
     await page.locator('.alarm-device').click();
     await page.locator('.device-seen').waitFor();
     await page.getByText(/Acknowledged at \d\d:\d\d\./).waitFor();
@@ -122,7 +122,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await page.getByText(/Closed at \d\d:\d\d: somebody closed it\./).waitFor();
     expect(await page.title()).toBe('Alarms · Sensorium');
     expect(await icon()).not.toContain('text');
-    // Back leads through the lists that were looked at.
+    // Back leads through the lists that were visited.
     await page.goBack();
     await page.getByText('No acknowledged alarms').waitFor();
     await page.getByRole('link', { name: /^Open/ }).click();
@@ -131,7 +131,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     expect(faults).toEqual([]);
   });
 
-  test('says why nobody was told, leads to the chart at its time, and is filtered', async () => {
+  test('says why nobody was notified, leads to the chart at its time, and is filtered', async () => {
     const somebody = { email: 'hopper@example.com', password: 'correct horse' };
     const call = callAs(service.url, await makeAccount(service.url, somebody));
     const [state] = coldRoom.states;
@@ -149,7 +149,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await acceptProfile(device);
     const { page, faults } = await open('alarms', somebody);
     await page.getByText('All quiet', { exact: true }).waitFor();
-    // Two hours ago, by the device's clock. The page sees it by itself.
+    // Two hours ago, by the device's clock. The page notices it by itself.
     const ts = Date.now() - 7_200_000;
     await device.publish('up/measurements', [
       { sId: '0x10', val: 9, ts: ts - 1_000 },

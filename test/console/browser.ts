@@ -14,11 +14,11 @@ export type Look = keyof typeof looks;
 
 export type Watched = {
   page: Page;
-  /** What the page was refused by its policy, threw, or could not load. */
+  /** What the page's policy refused, what it threw, and what it could not load. */
   faults: string[];
 };
 
-/** A page that nobody has opened yet; `cookies`: of a session (`cookiesOf`). */
+/** A new page; `cookies`: of a session (`cookiesOf`). */
 export async function openPage(
   browser: Browser,
   look: Look,
@@ -37,12 +37,12 @@ export async function openPage(
   return { page, faults: watch(page) };
 }
 
-/** What goes wrong in a page from now on. */
+/** Records what goes wrong in a page from now on. */
 export function watch(page: Page): string[] {
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(`${error.name}: ${error.message}`));
   page.on('console', (message) => {
-    // Chromium writes each answer of 4xx there; those that a test means to get are looked at by itself.
+    // Chromium logs every 4xx answer there; tests that expect one check it themselves.
     if (message.type() !== 'error' || /status of 4\d\d/.test(message.text())) return;
     faults.push(message.text());
   });
@@ -51,10 +51,10 @@ export function watch(page: Page): string[] {
 
 let axe: string | undefined;
 
-/** What axe finds, in a line each; and whether the page is wider than its window. */
+/** The findings of axe, one line each; and whether the page is wider than its window. */
 export async function findFlaws(page: Page): Promise<string[]> {
   axe ??= await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  // By the debugger, which the page's policy does not hold; once for a page that is looked at again.
+  // By the debugger, which the page's policy does not restrict; only once for each page.
   if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(`${axe}; undefined`);
   const found =
     (await page.evaluate(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
@@ -62,13 +62,13 @@ export async function findFlaws(page: Page): Promise<string[]> {
   return [...found, ...(await findWide(page))];
 }
 
-/** Waits until all that a page loads is there: until then it is grey lines, and charts without a line. */
+/** Waits until everything has loaded: before that there are grey lines, and charts without a line. */
 export async function pageLoaded(page: Page): Promise<void> {
   const loading = page.locator('.skeleton, .chart-box:not(:has(canvas))');
   await expect.poll(() => loading.count(), { timeout: 60_000 }).toBe(0);
 }
 
-/** Whether the page scrolls sideways, and which of its controls lie beyond its edge. */
+/** Whether the page scrolls sideways, and which of its controls are outside it. */
 export const findWide = (page: Page): Promise<string[]> =>
   page.evaluate(`(() => {
     const { scrollWidth, clientWidth } = document.documentElement;
@@ -83,22 +83,22 @@ export const findWide = (page: Page): Promise<string[]> =>
     return [...(scrollWidth > clientWidth ? ['The page scrolls sideways: ' + wide.join(' | ')] : []), ...beyond];
   })()`);
 
-/** Where pictures go; none are made without. */
+/** Where pictures are written; if it is not set, none are made. */
 const pictures = process.env['CONSOLE_SCREENSHOTS'] ?? '';
 
-/** A page as it should be: nothing refused, nothing that axe finds, nothing beyond the edge. */
+/** Expects a page without faults: nothing refused, no findings of axe, nothing outside the window. */
 export async function checkPage({ page, faults }: Watched, name: string): Promise<void> {
   await takePicture(page, name);
   expect([name, await findFlaws(page), faults]).toEqual([name, [], []]);
 }
 
-/** A picture of all of the page, where pictures are asked for. */
+/** A picture of the whole page, if pictures are wanted. */
 export async function takePicture(page: Page, name: string): Promise<void> {
   if (pictures === '') return;
-  // Away from what a pointer changes.
+  // Moves the pointer away from anything that reacts to it.
   await page.mouse.move(0, 0);
   const viewport = page.viewportSize() ?? looks.light.viewport;
-  // What is fixed to the lower edge would lie across the middle otherwise.
+  // Otherwise bars that are fixed to the lower edge would lie across the middle.
   const height = (await page.evaluate('document.documentElement.scrollHeight')) as number;
   await page.setViewportSize({ ...viewport, height: Math.max(height, viewport.height) });
   await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
@@ -108,7 +108,7 @@ export async function takePicture(page: Page, name: string): Promise<void> {
 type Credentials = { email: string; password: string };
 export type SessionCookies = Pick<Cookie, 'name' | 'value' | 'domain' | 'path'>[];
 
-/** The cookie of a new session: for pages that are not about signing in. */
+/** The cookie of a new session, for pages that are not about signing in. */
 export async function cookiesOf(url: string, credentials: Credentials): Promise<SessionCookies> {
   const response = await fetch(`${url}/console/session`, {
     method: 'POST',
@@ -121,8 +121,8 @@ export async function cookiesOf(url: string, credentials: Credentials): Promise<
 }
 
 /**
- * A page of somebody who has signed in before: for what is not about signing in, which is one more page
- * to load, and a form.
+ * A page of somebody who is already signed in, for tests that are not about signing in: that would load another page,
+ * and a form.
  */
 export async function openSignedIn(
   browser: Browser,

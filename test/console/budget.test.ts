@@ -6,7 +6,7 @@ import { en } from '../../src/console/web/text/en.ts';
 
 const kilobyte = 1_000;
 
-test('the page stays small, and is built soon', async () => {
+test('the page stays small, and is built quickly', async () => {
   const startedMs = performance.now();
   const files = await bundle();
   // A second on an idle machine.
@@ -18,13 +18,13 @@ test('the page stays small, and is built soon', async () => {
   const first = scripts.filter(({ name }) => page.includes(name));
   expect(first.length).toBeGreaterThan(0);
   expect(sizeOf(first)).toBeLessThan(90 * kilobyte);
-  // With the outlines of the continents; loaded for devices that measure positions alone.
+  // With the outlines of the continents; loaded only for devices that measure positions.
   const map = scripts.filter(({ name }) => name.startsWith('map-'));
   expect(sizeOf(map)).toBeLessThan(40 * kilobyte);
   expect(sizeOf(scripts.filter((each) => !map.includes(each)))).toBeLessThan(130 * kilobyte);
 });
 
-test('both languages have the same places for values', () => {
+test('both languages have the same placeholders', () => {
   const places = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([place]) => place).sort();
   for (const [key, text] of Object.entries(en))
     expect([key, places(de[key as keyof typeof en])]).toEqual([key, places(text)]);

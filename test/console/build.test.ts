@@ -10,7 +10,7 @@ import { consoleService } from './service.ts';
 
 const run = promisify(execFile);
 
-/** The project with one source changed: nobody has built that before. */
+/** A copy of the project with one source changed, so that no build of it exists. */
 async function copyProject(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'console-cold-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
@@ -21,19 +21,19 @@ async function copyProject(): Promise<string> {
   return dir;
 }
 
-test('a cold start builds it in seconds, in a process of its own', async () => {
+test('a cold start builds the page in seconds, in a process of its own', async () => {
   const dir = await copyProject();
   const startedMs = performance.now();
   const args = ['src/console/build/main.ts', '--dir', join(dir, 'built')];
   const { stdout } = await run(process.execPath, args, { cwd: dir });
   const seconds = (performance.now() - startedMs) / 1_000;
   console.log(`A cold build of the console took ${seconds.toFixed(1)} s.`);
-  // Under three on two idle cores.
+  // Less than three on two idle cores.
   expect(seconds).toBeLessThan(30);
   expect(await readdir(stdout)).toContain('index.html.br');
 });
 
-test('builds before this one stay for services that still serve them, ten at most', async () => {
+test('earlier builds stay for services that still serve them, at most ten', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'sensorium-builds-'));
   onTestFinished(() => rm(dir, { recursive: true }));
   const files = [{ name: 'index.html', content: '<p>', type: 'text/html' }];
@@ -42,7 +42,7 @@ test('builds before this one stay for services that still serve them, ten at mos
   expect((await readdir(dir)).toSorted()).toEqual(expected);
 });
 
-test('the service has nothing of the bundler in its memory', async () => {
+test('the service does not load the bundler into its memory', async () => {
   const service = await consoleService();
   onTestFinished(() => service.close());
   const page = () => fetch(`${service.url}/console/`);

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 
-/** As a browser does with a tab that is put behind another. */
+/** What a browser does with a tab that goes to the background. */
 export const show = (page: Page, state: 'hidden' | 'visible') =>
   page.evaluate(`
     Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
@@ -10,7 +10,7 @@ export const hourMs = 3_600_000;
 export const lengthOf = (range: () => { from: number; to: number }) => () =>
   range().to - range().from;
 
-/** Fingers on a chart: where each is, as a part of its width, step by step. */
+/** Moves fingers on a chart, step by step; each position is a share of its width. */
 export async function touch(page: Page, chart: Locator, steps: number[][]): Promise<void> {
   await chart.scrollIntoViewIfNeeded();
   const box = await chart.boundingBox();
@@ -38,7 +38,9 @@ export type Trace = {
   }[];
 };
 
-/** Of the threads that run pages, ms of processor time: another program on the machine does not count. */
+/**
+ * The longest task of the threads that run pages, ms of processor time: another program on the machine does not count.
+ */
 export function longestTask({ traceEvents }: Trace): number {
   const threads = new Set(
     traceEvents

@@ -53,7 +53,7 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
 
   const card = (page: Page) => page.locator('.card').filter({ hasText: 'Temperature' });
 
-  test('values are live; a tab that is hidden has no stream, and goes on where it was', async () => {
+  test('values are live; a hidden tab has no stream, and resumes it', async () => {
     const { page, faults } = await open('light');
     const asked: { lastEventId?: string; filters: object }[] = [];
     page.on('request', (request) => {
@@ -115,7 +115,7 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     await page.context().close();
   });
 
-  test('a table and a CSV have what is drawn, and what arrives meanwhile', async () => {
+  test('a table and a CSV contain what is drawn, and what arrives meanwhile', async () => {
     const { page, faults } = await open('light', '?range=6h&senses=0x10');
     await page.getByText('Show as table').first().click();
     const rows = page.locator('.chart-table tbody tr');
@@ -134,7 +134,7 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     await page.context().close();
   });
 
-  test('a stream that is away is said, and comes back by itself', async () => {
+  test('the page says when the stream is down, and reconnects by itself', async () => {
     const { page } = await open('light');
     await card(page).locator('.value').waitFor();
     await page.route('**/v2/streams', (route) => route.abort());
@@ -148,7 +148,7 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     await page.context().close();
   });
 
-  test('an alarm leads to the chart at its time, and a mark to why', async () => {
+  test('an alarm leads to the chart at its time, and a mark to its reason', async () => {
     const { page, faults } = await open('light');
     await page.goto(`${service.url}/console/alarms?state=closed`);
     await page.getByRole('link', { name: 'Chart at that time' }).first().click();
@@ -163,10 +163,10 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     await page.context().close();
   });
 
-  test('on the day that has two hours from 2 to 3 the axis has both, and days begin at midnight', async () => {
+  test("on the day when 2 to 3 o'clock comes twice the axis shows both, and days begin at midnight", async () => {
     const cookies = await cookiesOf(service.url, person);
     const { page } = await openPage(browser, 'light', { cookies });
-    // What a canvas says can be read in no other way.
+    // There is no other way to read the text of a canvas.
     await page.addInitScript(`globalThis.drawn = [];
       const { fillText } = CanvasRenderingContext2D.prototype;
       CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
@@ -195,7 +195,7 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     await page.context().close();
   });
 
-  test('90 days are zoomed to minutes without a long step', async () => {
+  test('90 days are zoomed to minutes without a long task', async () => {
     const { page } = await open('light');
     await page.locator('.chart canvas').first().waitFor();
     await browser.startTracing(page, { categories: ['toplevel', 'disabled-by-default-toplevel'] });
@@ -214,7 +214,7 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     const longestMs = longestTask(trace);
     console.log(`The longest task took ${longestMs.toFixed(1)} ms of processor time.`);
     expect(longestMs).toBeGreaterThan(0);
-    // Half of it, and less, on an idle machine.
+    // On an idle machine it takes half of that, or less.
     expect(longestMs).toBeLessThan(100);
     const { searchParams } = new URL(page.url());
     const minutes = (Number(searchParams.get('to')) - Number(searchParams.get('from'))) / 60_000;

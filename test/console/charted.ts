@@ -5,7 +5,7 @@ import { makeAccount, type TestService } from './service.ts';
 
 export type Charted = {
   uuid: string;
-  /** Of the newest value, ms. */
+  /** The time of the newest value, ms. */
   endTs: number;
   publish: (...values: object[]) => Promise<void>;
   close: () => Promise<void>;
@@ -113,7 +113,7 @@ export async function openCharted({ url }: TestService): Promise<Charted> {
   };
 }
 
-/** Until four hours ago; of ten hours ago two are missing. */
+/** Up to four hours ago; two hours are missing, beginning ten hours ago. */
 function history(uuid: string, endTs: number): object[] {
   const lines: object[] = [];
   const of = (sId: string, ts: number, what: object) =>
@@ -124,7 +124,7 @@ function history(uuid: string, endTs: number): object[] {
     const wave = Math.sin(minute / 229) + 0.4 * Math.sin(minute / 7);
     const value = { val: Math.round((4 + wave) * 10) / 10 };
     of('0x10', ts, value);
-    // More rows in six hours than a table shows, also when a test is late.
+    // More rows in six hours than a table shows, even if a test is late.
     if (minute < 480) of('0x10', ts + minuteMs / 2, value);
     if (minute % 10 === 0) of('0x11', ts, { val: minute % 190 < 20 ? 1 : 0 });
     if (minute % 60 === 0) of('0x12', ts, { lat: 52.5 + wave / 20, long: 13 + minute / 100_000 });
@@ -132,7 +132,7 @@ function history(uuid: string, endTs: number): object[] {
   return lines;
 }
 
-/** The last four hours, as the device sends them: evaluated. */
+/** The last four hours, sent by the device: these are evaluated. */
 async function publishHours(device: TestDevice, endTs: number): Promise<void> {
   const values = Array.from({ length: 80 }, (_, place) => {
     const ts = endTs - (240 - place * 3) * minuteMs;

@@ -12,8 +12,8 @@ import { makeAccount, type TestService } from './service.ts';
 export const carrier = { email: 'grace@example.com', password: 'correct horse' };
 
 /**
- * An account with 500 boxes: all are connected, but one is warm (and says so), one was heard last four hours ago, and
- * one comes with a token that is not its own.
+ * An account with 500 boxes. All are connected, except one that was last heard four hours ago and one whose token is
+ * wrong; one of the connected ones is warm, and sends that.
  */
 export async function fillColdChain({ url }: TestService, db: Database) {
   const token = await makeAccount(url, carrier);
@@ -50,7 +50,7 @@ export async function fillColdChain({ url }: TestService, db: Database) {
   return { close: () => device.end() };
 }
 
-/** From the list of devices alone: the warm box, the silent one, and the one that is refused. */
+/** Finds three from the list of devices alone: the warm box, the silent one, and the one that is refused. */
 export async function findThree(watched: Watched): Promise<void> {
   const { page } = watched;
   const chip = (name: RegExp) => page.locator('.chips').getByRole('link', { name });

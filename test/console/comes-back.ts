@@ -7,7 +7,7 @@ import { openPage, signIn } from './browser.ts';
 import { box } from './filled-data.ts';
 import { makeAccount, person, type TestService } from './service.ts';
 
-/** A device is added, connects, sends nothing and leaves, while the page asks for nothing by itself: it is seen. */
+/** A device is added, connects, sends nothing and leaves, while the page does not poll: the page shows it. */
 export async function seeItComeBack({ url }: TestService, browser: Browser): Promise<void> {
   const newcomer = { ...person, email: `newcomer-${Date.now()}@example.com` };
   const token = await makeAccount(url, newcomer);
@@ -37,12 +37,12 @@ async function comeAndLeave(page: Page, device: Registration, place: string): Pr
   await page.locator(place).getByText('Online', { exact: true }).waitFor();
   await here.end();
   await page.locator(place).getByText('Offline', { exact: true }).waitFor();
-  // A stream that is opened again meanwhile says to ask again.
+  // If the stream was reopened meanwhile, it says to ask again.
   const told = (await heard(page, 'device')) + (await heard(page, 'devices'));
   expect(told).toBeGreaterThan(0);
 }
 
-/** As if a device that was removed had tried to log in. */
+/** Stores a login attempt of a removed device. */
 export async function knock(db: Database, uuid: string | undefined): Promise<void> {
   await db.query(
     `insert into refused_login
@@ -53,14 +53,14 @@ export async function knock(db: Database, uuid: string | undefined): Promise<voi
   );
 }
 
-/** Has the page ask for nothing every few seconds. Before it is opened. */
+/** Turns off the page's polling. Call it before opening the page. */
 const holdPolls = (page: Page): Promise<unknown> =>
   page.addInitScript(`(() => {
     const own = window.setInterval;
     window.setInterval = (run, ms, ...given) => (ms < 1_000 ? own(run, ms, ...given) : 0);
   })()`);
 
-/** Has the page count what its streams tell. Before it is opened. */
+/** Makes the page count what its streams send. Call it before opening the page. */
 const countHeard = (page: Page): Promise<unknown> =>
   page.addInitScript(`(() => {
     const counts = (window.heard = {});
@@ -74,6 +74,6 @@ const countHeard = (page: Page): Promise<unknown> =>
     };
   })()`);
 
-/** How often it has heard that, since it was opened. */
+/** How often the page received that since it was opened. */
 const heard = (page: Page, name: 'open' | 'device' | 'devices'): Promise<number> =>
   page.evaluate(`window.heard.${name} ?? 0`);

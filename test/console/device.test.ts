@@ -20,7 +20,7 @@ const thermometer = {
   ],
 };
 
-// In Chromium, where the machine has it: the last line of the run says so where it does not.
+// Only if the machine has Chromium; if not, the last line of the run says so.
 describe.skipIf(browserPath === null)('a device in the console', () => {
   const logged: Record<string, unknown>[] = [];
   const write = (line: string) => void logged.push(JSON.parse(line) as Record<string, unknown>);
@@ -61,7 +61,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
   const tab = (page: Page, name: string) =>
     page.locator('.tabs').getByRole('link', { name, exact: true }).click();
 
-  /** A device whose event asks for an SMS that this account may not send. */
+  /** A device whose event requests an SMS that this account may not send. */
   async function ringInVain(): Promise<string> {
     const device = await addDevice('Roof');
     const events = [
@@ -81,7 +81,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     return device.deviceAuthUuid;
   }
 
-  short('who set a wrong unit finds why values are refused, and puts it right', async () => {
+  short('after setting a wrong unit one sees why values are rejected, and fixes it', async () => {
     const device = await addDevice('Greenhouse');
     await publish(device, { sId: '0x10', val: 98.6 });
     const watched = await open('light', '');
@@ -90,7 +90,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.getByText('Temperature was 98.6 °C; at most 85 °C is allowed.').first().waitFor();
     await checkPage(watched, 'device-trouble-light');
     await page.getByRole('link', { name: 'What to do' }).click();
-    // The tabs are below the chart: a link into one brings it onto the screen.
+    // The tabs are below the chart: a link to one scrolls to it.
     await expect.poll(() => page.evaluate('scrollY')).toBeGreaterThan(0);
     await page.getByText('Does the device measure in another unit?').waitFor();
     await checkPage(watched, 'device-refused-light');
@@ -112,7 +112,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.context().close();
   });
 
-  short('a message outside the topics of its device: told by REST, log and page', async () => {
+  short('a message outside the topics of its device: reported by REST, log and page', async () => {
     const device = await addDevice('Attic');
     const uuid = device.deviceAuthUuid;
     const topic = `devices/${filled.uuids.boxes}/up/measurements`;
@@ -140,7 +140,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.context().close();
   });
 
-  long('a refused login: from where, why, what to do; a new password lets it in', async () => {
+  long('a refused login: from where, why, what to do; a new password works', async () => {
     const device = await addDevice('Cellar');
     await expect(connectDevice({ ...device, deviceAuthToken: 'wrong' })).rejects.toThrow(
       'Not authorized',
@@ -219,7 +219,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.context().close();
   });
 
-  long('a new device: the program to copy, and what is refused meanwhile', async () => {
+  long('a new device: the program to copy, and refusals meanwhile', async () => {
     const watched = await open('phone', 'add');
     const { page } = watched;
     await page.getByLabel('Name').fill('Pump');
@@ -245,13 +245,13 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.context().close();
   });
 
-  long('a new device over HTTP: an address, and its first value', async () => {
+  long('a new device over HTTP: a URL, and its first value', async () => {
     const watched = await open('phone', 'add');
     await addOverHttp(watched);
     await watched.page.context().close();
   });
 
-  long('a profile that says more is replaced by alarms only when confirmed', async () => {
+  long('a profile with more than these alarms is replaced only after confirmation', async () => {
     const { boxes } = filled.uuids;
     const watched = await open('light', `watch/${boxes}`);
     const { page } = watched;

@@ -24,7 +24,7 @@ import { findSmallTargets } from './targets.ts';
 
 const newcomer = { email: 'grace@example.com', password: 'correct horse' };
 
-// In Chromium, where the machine has it: the last line of the run says so where it does not.
+// Only if the machine has Chromium; if not, the last line of the run says so.
 describe.skipIf(browserPath === null)('every page', () => {
   let service: TestService;
   let browser: Browser;
@@ -48,10 +48,10 @@ describe.skipIf(browserPath === null)('every page', () => {
     await service?.close();
   });
 
-  /** Gives what is wrong with a page. */
+  /** Returns what is wrong with a page. */
   type Visit = (watched: Watched, name: string) => Promise<readonly string[]>;
 
-  /** Opens each page as who it is for, waits until it shows what it has, and lists what is wrong. */
+  /** Opens each page as its account, waits until it has loaded, and lists what is wrong. */
   async function visit(look: Look, visitPage: Visit, before?: (page: Page) => Promise<void>) {
     const wrong: string[] = [];
     for (const [of, cases] of Map.groupBy(pageCases, (each) => each.of)) {
@@ -71,7 +71,7 @@ describe.skipIf(browserPath === null)('every page', () => {
     expect(wrong).toEqual([]);
   }
 
-  test('is without findings; at 200 and 400 %; and in forced colours', () =>
+  test('has no findings; also at 200 and 400 %, and in forced colours', () =>
     visit('light', async ({ page, faults }, name) => {
       await takePicture(page, `${name}-light`);
       const found = [...(await findFlaws(page))];
@@ -92,19 +92,19 @@ describe.skipIf(browserPath === null)('every page', () => {
       return [...found, ...faults];
     }));
 
-  test('is without findings in the dark', () =>
+  test('has no findings in dark mode', () =>
     visit('dark', async ({ page, faults }, name) => {
       await takePicture(page, `${name}-dark`);
       return [...(await findFlaws(page)), ...faults];
     }));
 
-  test('is without findings on a phone, with targets that a finger finds', () =>
+  test('has no findings on a phone, and targets that are large enough for a finger', () =>
     visit('phone', async ({ page, faults }, name) => {
       await takePicture(page, `${name}-phone`);
       return [...(await findFlaws(page)), ...(await findSmallTargets(page)), ...faults];
     }));
 
-  test('has no text beside the lists of texts, and room for longer ones', () =>
+  test('has no text outside the lists of texts, and room for longer ones', () =>
     visit(
       'light',
       async ({ page, faults }, name) => {
@@ -115,7 +115,7 @@ describe.skipIf(browserPath === null)('every page', () => {
     ));
 });
 
-/** What is chosen, and looks no different from what is beside it. */
+/** Chosen items that look no different from those beside them. */
 const findUnmarked = (page: Page): Promise<string[]> =>
   page.evaluate(`(() => {
     const marks = '[aria-current]:is(.place, .chip, .tab), [aria-pressed="true"], .choice input:checked + span';

@@ -12,7 +12,7 @@ export const box = (name: string, serial: string) => ({
   ],
 });
 
-/** Too warm is an alarm; too humid would be one. */
+/** Too warm is an alarm; so would be too humid. */
 export const coldRoom = {
   puId: 1,
   name: 'Cold room',

@@ -3,7 +3,7 @@ import { connectDevice, type TestDevice } from '../journeys/device.ts';
 import { box, coldRoom } from './filled-data.ts';
 import { makeAccount, person, type TestService } from './service.ts';
 
-/** What a hostile device calls itself: shown as text wherever it stands. */
+/** The name of a hostile device: it must appear as text everywhere. */
 export const hostile = '<img src=x onerror=alert(1)>';
 
 export type Filled = {
@@ -15,7 +15,7 @@ const minuteMs = 60_000;
 
 export type Call = <T>(method: string, path: string, body?: unknown) => Promise<T>;
 
-/** Calls the interface as an account; throws what was refused. */
+/** Calls the API as an account; throws if the request is refused. */
 export const callAs =
   (url: string, token: string): Call =>
   async <T>(method: string, path: string, body?: unknown) => {
@@ -34,8 +34,8 @@ const others = [
 ] as const;
 
 /**
- * An account with devices: one that is warm and rings, some that are well, one that is wrong, one that
- * never came. `isTame`: without what a hostile device would do, for pictures.
+ * An account with devices: one that is warm and raises an alarm, some that are well, one that is misconfigured, one
+ * that never connected. `isTame`: without a hostile device, for pictures.
  */
 export async function fill({ url }: TestService, { isTame = false } = {}): Promise<Filled> {
   const call = callAs(url, await makeAccount(url));
@@ -77,9 +77,9 @@ export async function fill({ url }: TestService, { isTame = false } = {}): Promi
   };
 }
 
-/** The service evaluates once the device has taken the profile. */
+/** The service evaluates once the device has accepted the profile. */
 export async function acceptProfile(device: TestDevice): Promise<void> {
-  // In a hook nothing can be polled for.
+  // A hook cannot poll.
   const { promise, resolve } = Promise.withResolvers<{ pId: string }>();
   device.client.on('message', (topic, payload) => {
     if (topic.endsWith('down/profile')) resolve(JSON.parse(payload.toString()) as { pId: string });
@@ -89,7 +89,7 @@ export async function acceptProfile(device: TestDevice): Promise<void> {
   await device.publish('up/profile', { pId, state: 'current' });
 }
 
-/** A day that warms up at its end, with an hour in which nothing was heard. */
+/** A day that gets warmer at its end, with an hour without values. */
 async function publishHistory(device: TestDevice): Promise<void> {
   const endTs = Date.now() - minuteMs;
   const points = Array.from({ length: 240 }, (_, place) => {
@@ -106,10 +106,10 @@ async function publishHistory(device: TestDevice): Promise<void> {
     await device.publish('up/measurements', heard.slice(from, from + 40).flat());
 }
 
-/** Where it is two in the afternoon: pictures are alike whenever they are made, with all times of one day. */
+/** A zone where it is two in the afternoon: pictures look alike whenever they are made, with all times on one day. */
 function afternoonZone(): string {
   const eastHours = 14 - new Date().getUTCHours();
-  // The sign of these names is that of the way to Greenwich.
+  // The sign in these names is inverted: positive is west of Greenwich.
   return `Etc/GMT${eastHours > 0 ? '-' : '+'}${Math.abs(eastHours)}`;
 }
 

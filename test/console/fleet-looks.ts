@@ -9,7 +9,7 @@ export const button = (page: Page, name: string) =>
   page.getByRole('button', { name, exact: true }).click();
 export const search = (page: Page, text: string) => page.getByRole('searchbox').fill(text);
 
-/** Two of those on the page are muted with a reason, found by the filter, and taken back. */
+/** Mutes two devices of the page with a reason, finds them by the filter, and undoes it. */
 export async function muteTwo(page: Page, db: Database): Promise<void> {
   for (const box of ['Box 00101', 'Box 00102']) await page.getByLabel(`Select ${box}`).check();
   await button(page, 'Mute');
@@ -31,11 +31,11 @@ export async function muteTwo(page: Page, db: Database): Promise<void> {
   await page.getByText('No matching devices').waitFor();
 }
 
-/** The fleet with many devices, with some selected, each dialog, and filtered: each as a page should be. */
+/** Checks the fleet page with many devices, with some selected, each dialog, and filtered. */
 export async function checkLooks(watched: Watched, look: Look): Promise<void> {
   const { page } = watched;
   await checkPage(watched, `fleet-many-${look}`);
-  // Fewer rows for axe to look at.
+  // Fewer rows for axe to check.
   await search(page, 'Box 0777');
   await page.getByText('1 to 10 of 10').waitFor();
   await page.getByLabel('Select this page').check({ force: true });

@@ -18,7 +18,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
   let browser: Browser;
   let filled: Filled;
   let db: Database;
-  /** Signed in; most tests look at the same window. */
+  /** Signed in; most tests use the same window. */
   let light: Watched;
 
   beforeAll(async () => {
@@ -47,7 +47,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await rows(light.page).nth(49).waitFor();
     return light;
   };
-  short('of 10,000 devices is there soon, a page at a time, and finds one', async () => {
+  short('of 10,000 devices appears soon, a page at a time, and finds one', async () => {
     const { page, faults } = await again();
     const asked: string[] = [];
     page.on('request', (request) => asked.push(request.url()));
@@ -81,7 +81,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  long('is searched while typing: what was asked is dropped, focus and list stay', async () => {
+  long('is searched while typing: earlier requests are dropped, focus and list stay', async () => {
     const { page, faults } = await again();
     const dropped: string[] = [];
     page.on('requestfailed', (request) => dropped.push(request.url()));
@@ -89,7 +89,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await page.route(/search=box\+0&/, () => onHeld());
     await page.getByRole('searchbox').pressSequentially('box 0');
     await isHeld;
-    // What was there before stays while it is asked.
+    // The previous list stays during a request.
     expect(await rows(page).count()).toBe(50);
     await page.getByRole('searchbox').pressSequentially('7777');
     await expect.poll(() => names(page)).toEqual(['Box 07777']);
@@ -103,7 +103,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  short('keeps filters, sort and page in the URL, and what is selected through Back', async () => {
+  short('keeps filters, sorting and page in the URL, and the selection through Back', async () => {
     const { page, faults } = await again();
     await page.getByRole('combobox', { name: 'Label' }).selectOption('cold chain');
     await page.getByRole('link', { name: /^Offline/ }).click();
@@ -132,7 +132,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  short('acts on all that match: label, undo, mute; and says what failed', async () => {
+  short('acts on all matching devices: label, undo, mute; and says what failed', async () => {
     const { page, faults } = await again();
     await db.query(
       `update device set labels = array(select 'label ' || n from generate_series(1, 20) n)
@@ -181,7 +181,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await knock(db, removed.rows[0]?.uuid);
     await page.getByLabel('Select this page').check();
     await db.transaction(async (tx) => {
-      // No job goes on meanwhile: as if another process were at one.
+      // Blocks jobs meanwhile, as if another process were running one.
       await tx.query('select pg_advisory_xact_lock(7212)');
       await button(page, 'Remove …');
       await dialog.getByLabel('Type “9” to confirm').fill('9');
@@ -201,11 +201,11 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  short('and the page of a device show who connects and leaves, without asking', () =>
+  short('and the page of a device show who connects and leaves, without polling', () =>
     seeItComeBack(service, browser),
   );
 
-  long('a job is stopped; the service says why it takes no third one', async () => {
+  long('a job is stopped; the service says why it does not accept a third one', async () => {
     const { page, faults } = await again();
     await db.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock(7212)');
@@ -225,7 +225,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  long('of 500 boxes the warm, the silent and the refused one are found from here', async () => {
+  long('of 500 boxes shows the warm, the silent and the refused one', async () => {
     const boxes = await fillColdChain(service, db);
     const { url } = service;
     const watched = await openSignedIn(browser, 'light', { url, credentials: carrier });

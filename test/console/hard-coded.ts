@@ -1,20 +1,20 @@
 import type { Page } from 'playwright-core';
 
-/** What stands on the pages and is no text of theirs: data of the account, what the service says, and times. */
+/** Texts on the pages that do not come from the lists: data of the account, texts of the service, and times. */
 const data = [
-  // The account's, as fill() makes it.
+  // Data of the account, as fill() creates it.
   /[\w.]+@example\.com|Cold room( \d)?|Dispatch, ramp 4|Van 12|Laboratory fridge|CR-\d+/g,
   /Hive at the lime tree|cold chain|ground floor|Temperature|Humidity|Too warm|Too humid|watched/g,
   /<img src=x onerror=alert\(1\)>|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
   /\((kg|°C|%|l\/min|bar|W|kWh)\)/g,
   /climate|\d+ \(mqtt\)|^(devices\/|up\/|measurements)$|node|\d+ kB/g,
-  // By Intl.
+  // Made by Intl.
   /\b\d{1,2} [A-Z][a-z]{2,3}\b|\b(in )?\d+ (sec|min|hr|day)s?\.?( ago)?|\b(now|yesterday|today|CES?T)\b/g,
-  // The languages name themselves.
+  // The languages' own names.
   /English|Deutsch/g,
 ];
 
-/** Texts and names on the page that are in no list of texts, where the lists speak the pseudo-language. */
+/** Texts and names on the page that are not in the lists of texts, when the lists are in the pseudo-language. */
 export async function findHardCoded(page: Page): Promise<string[]> {
   const shown = (await page.evaluate(`(() => {
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -4,7 +4,7 @@ import { acceptProfile, type Call } from './filled.ts';
 
 const script = '<img src=x onerror=alert(1)><script>alert(1)</script>';
 const link = 'javascript:alert(1) https://evil.example/?a=1&b="\'';
-// Turns what follows around, hides, joins; and a letter under a heap of marks.
+// Characters that reverse, hide or join the text after them; and a letter with a pile of marks.
 const turning =
   '\u202eevil\u2066\u200b\u200d\ufeff\u2028gnp.exe' + 'a\u0301\u0302\u0303'.repeat(60);
 const arabic = 'اختبار שלום';
@@ -59,14 +59,14 @@ const purpose = {
   ],
 };
 
-/** A device that puts what it likes into every text that it may send. */
+/** A device that puts whatever it likes into every text that it may send. */
 export async function connectHostile(call: Call): Promise<TestDevice> {
   const plain = { device: { name: 'Innocent' }, module: configuration.module.slice(0, 0) };
   const registration = await call<Registration>('POST', '/v2/devices', plain);
   const uuid = registration.deviceAuthUuid;
   const device = await connectDevice(registration);
   await device.publish('up/configuration', configuration);
-  // Longer than the service takes: it says so, and keeps the one before.
+  // Longer than the service accepts: it says so, and keeps the previous one.
   const endless = { ...configuration.device, name: wordless, serial: wordless };
   await device.publish('up/configuration', { ...configuration, device: endless });
   await call('PUT', `/v2/devices/${uuid}/labels`, { labels: [script, turning.slice(0, 20)] });

@@ -1,27 +1,29 @@
 import type { Locator, Page } from 'playwright-core';
 
-/** Reading silently, typing on a telephone or with few fingers, and moving to a place and pressing it. */
+/**
+ * The pace of silent reading, of typing on a telephone or with few fingers, and of moving to a place and clicking it.
+ */
 const pace = { wordsReadPerMinute: 220, wordsTypedPerMinute: 40, clickMs: 1_200 };
-/** A typed word, as typists count. */
+/** A word as typists count it. */
 const lettersPerWord = 5;
 
 export type Human = {
   /** Reads what is new on the screen. */
   read: () => Promise<void>;
   click: (place: Locator) => Promise<void>;
-  /** Into a field that has the focus already, or is clicked first. */
+  /** Types into a field that has the focus already, or is clicked first. */
   type: (field: Locator, text: string) => Promise<void>;
-  /** Something beside the page, such as going to the terminal, pasting, pressing Enter. */
+  /** Something outside the page, such as switching to the terminal, pasting, pressing Enter. */
   act: (times: number) => void;
-  /** Waits for the page, and reads what came. */
+  /** Waits for the page, and reads what appeared. */
   waitFor: (place: Locator) => Promise<void>;
-  /** How long it took: what a person needs, and what the page needed. */
+  /** The total: the person's time plus the page's. */
   figure: () => { seconds: number; clicks: number; words: number; letters: number };
 };
 
 /**
- * Somebody who has never seen the page and reads all of it, at a pace that is known. Nobody is waited for:
- * the time of reading, typing and clicking is added to that which the page itself took.
+ * Somebody who has never seen the page and reads all of it, at a known pace. The test does not wait for the person: the
+ * time for reading, typing and clicking is added to the time that the page itself took.
  */
 export function createHuman(page: Page): Human {
   const seen = new Set<string>();

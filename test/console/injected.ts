@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 
-/** What stands in the page that no page of ours puts there. */
+/** Elements in the page that our pages never contain. */
 export const findInjected = (page: Page): Promise<string[]> =>
   page.evaluate(`(() => {
     const strange = [...document.querySelectorAll('main :is(img, script, iframe, object, embed, style, form[action])')];

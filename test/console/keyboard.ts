@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 
 type Focus = { text: string; isSeen: boolean; isBody: boolean };
 
-/** What has the focus, by what a screen reader says of it, and whether one sees that. */
+/** The focused element: its accessible name, and whether the focus can be seen. */
 const focusOf = (page: Page): Promise<Focus> =>
   page.evaluate(`(() => {
     const each = document.activeElement;
@@ -16,13 +16,13 @@ const focusOf = (page: Page): Promise<Focus> =>
     return { text, isBody: each === document.body, isSeen: outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && width > 8 && height > 8 };
   })()`);
 
-/** Presses Tab until what is called so has the focus; on its way the focus is always seen. */
+/** Presses Tab until the element with this name has the focus; checks on the way that the focus is always visible. */
 export async function tabTo(page: Page, name: string): Promise<void> {
   const passed: string[] = [];
   for (let presses = 0; presses < 60; presses += 1) {
     await page.keyboard.press('Tab');
     const { text, isSeen, isBody } = await focusOf(page);
-    // The browser's own bar lies between the last and the first of a page.
+    // The browser's own bar comes between the last and the first element of a page.
     if (isBody) continue;
     expect([text, isSeen]).toEqual([text, true]);
     if (text.startsWith(name)) return;
@@ -31,7 +31,7 @@ export async function tabTo(page: Page, name: string): Promise<void> {
   throw new Error(`Tab leads to ${passed.join(', ')}, and not to ${name}.`);
 }
 
-/** Waits until what is called so has the focus. */
+/** Waits until the element with this name has the focus. */
 export async function expectFocus(page: Page, name: string): Promise<void> {
   const named = async () => {
     const { text, isBody } = await focusOf(page);

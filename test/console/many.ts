@@ -1,9 +1,9 @@
 import type { Database } from '../../src/db/database.ts';
 
-/** An account's devices: every `onlineEvery`-th is connected; of the others none is, and they were seen minutes to days ago. */
+/** An account's devices: every `onlineEvery`-th is connected; the others were last seen minutes to days ago. */
 type Many = { email: string; count: number; onlineEvery: number };
 
-/** Registers many devices by SQL: `Box 00001` and so on, each seventh with the label `cold chain`. */
+/** Registers many devices by SQL: `Box 00001` and so on, every seventh with the label `cold chain`. */
 export async function addDevices(db: Database, { email, count, onlineEvery }: Many): Promise<void> {
   await db.query(
     `with added as (

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { checkPage, type Watched } from './browser.ts';
 
-/** From the form to the first value, sent as the line that is shown says. */
+/** From the form to the first value, sent by the command that the page shows. */
 export async function addOverHttp(watched: Watched): Promise<void> {
   const { page } = watched;
   await page.getByLabel('Name').fill('Meter');

@@ -1,16 +1,16 @@
 import type { Page } from 'playwright-core';
 import type { Filled } from './filled.ts';
 
-/** A page of the console as `every-page.long.test.ts` looks at it: in light, dark, on a phone, zoomed … */
+/** A page of the console for `every-page.long.test.ts`, which checks it in light and dark mode, on a phone, zoomed … */
 export type PageCase = {
   name: string;
-  /** Whose: of the filled account, of one without devices, or of nobody. */
+  /** For the account with devices, the one without, or nobody. */
   of: 'filled' | 'empty' | 'nobody';
   /** Below /console/. */
   path: (uuids: Filled['uuids']) => string;
-  /** What is on the screen once the page shows what it has. */
+  /** What is on the screen once the page has loaded. */
   ready: string;
-  /** What a person does until it looks so: opens a dialog, a tab. */
+  /** What a person does to get there: opens a dialog, a tab. */
   act?: (page: Page) => Promise<void>;
 };
 
@@ -28,7 +28,7 @@ const deviceTab = (tab: string): PageCase => ({
   ready: '.tab-content > *',
 });
 
-/** A section of the account, of which one that is filled has more. */
+/** A section of the account page, for the account that has more to show. */
 const section = (name: string): PageCase => ({
   name: `account-${name}`,
   of: 'filled',
@@ -38,7 +38,7 @@ const section = (name: string): PageCase => ({
 
 const sections = ['profile', 'contacts', 'access', 'sessions', 'keys', 'usage', 'audit', 'delete'];
 
-/** Every page, dialog and empty state. One that is added gets its line here, and is checked. */
+/** Every page, dialog and empty state. A new one gets its line here, and is checked. */
 export const pageCases: PageCase[] = [
   { name: 'sign-in', of: 'nobody', path: at(''), ready: 'input[name=password]' },
   { name: 'fleet', of: 'filled', path: at(''), ready: '.fleet tbody tr:nth-child(8)' },

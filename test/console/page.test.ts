@@ -16,7 +16,7 @@ async function tempDir(): Promise<string> {
   return dir;
 }
 
-/** The first document that is no waiting page. */
+/** The first answer that is not a waiting page. */
 async function pageOf(url: string): Promise<Response> {
   const ask = () => fetch(`${url}/console/`);
   await expect.poll(async () => (await ask()).status, { interval: 100 }).toBe(200);
@@ -49,29 +49,29 @@ test('the console is served with a policy of its own, its files by hash and comp
     expect((await fetch(`${service.url}/console/${path}`)).status).toBe(404);
 });
 
-test('turned off, nothing of it is served', async () => {
+test('if it is turned off, nothing of it is served', async () => {
   const service = await testService();
   onTestFinished(() => service.close());
   for (const path of ['/', '/console/', '/console/session', '/console/alarms'])
     expect((await fetch(service.url + path)).status).toBe(404);
 });
 
-test('a build is kept by its hash, and found again', async () => {
+test('a build is stored by its hash, and found again', async () => {
   const cacheDir = await tempDir();
   const prebuilt = join(import.meta.dirname, '../../node_modules/.cache/console');
   const build = startConsoleBuild({ cacheDir, log });
   onTestFinished(() => build.close());
   await expect.poll(() => build.find().state).toBe('ready');
   const built = build.find() as Extract<Built, { state: 'ready' }>;
-  // Of the same sources as before the tests: nothing was built again.
+  // From the same sources as before the tests, so nothing was built again.
   expect(await readdir(prebuilt)).toEqual([built.dir.split('/').at(-1)]);
   expect(await readdir(cacheDir)).toEqual([]);
 });
 
-test('a build that fails is said in the log once the service has started, and only then', async () => {
+test('a failed build is logged once the service has started, and not before', async () => {
   const lines: object[] = [];
   const build = startConsoleBuild({
-    // No program takes such an argument.
+    // No program can get such an argument.
     cacheDir: '\0',
     log: { error: (line) => void lines.push(line) },
   });
@@ -83,7 +83,7 @@ test('a build that fails is said in the log once the service has started, and on
   expect(lines).toMatchObject([{ event: 'console.failed' }]);
 });
 
-test('a build that fails is said on the page, with where to read on', async () => {
+test('after a failed build the page says so, and where to read on', async () => {
   const answer = async (built: Built) => {
     const headers: Record<string, string> = {};
     const route = pageRoutes(() => built).find(({ path }) => path === '/console/');

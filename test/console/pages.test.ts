@@ -4,7 +4,7 @@ import { browserPath, openBrowser, openPage, signIn, type Look, type Watched } f
 import { fill, person, type Filled } from './filled.ts';
 import { consoleService, type TestService } from './service.ts';
 
-// In Chromium, where the machine has it: the last line of the run says so where it does not.
+// Only if the machine has Chromium; if not, the last line of the run says so.
 describe.skipIf(browserPath === null)('the pages of the console', () => {
   let service: TestService;
   let browser: Browser;
@@ -27,7 +27,7 @@ describe.skipIf(browserPath === null)('the pages of the console', () => {
     return watched;
   };
 
-  test('searching and filtering are in the URL; a chart is zoomed into, and Back undoes it', async () => {
+  test('search and filters are in the URL; a chart is zoomed, and Back undoes it', async () => {
     const { page, faults } = await open('light');
     await page.getByRole('searchbox').fill('cr-10');
     await page.locator('.fleet tbody tr').nth(5).waitFor();

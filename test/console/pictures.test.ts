@@ -6,12 +6,12 @@ import { browserPath, cookiesOf, openBrowser, openPage, type Look } from './brow
 import { fill, person, type Filled } from './filled.ts';
 import { consoleService, type TestService } from './service.ts';
 
-/** Where `npm run pictures` writes them; nothing is made without. */
+/** Where `npm run pictures` writes them; if it is not set, none are made. */
 const folder = process.env['CONSOLE_PICTURES'] ?? '';
 
 type Uuids = Filled['uuids'];
 
-/** The first is README's, the others are those of docs/console.md. None shows a token. */
+/** The first is for README, the others are for docs/console.md. None shows a token. */
 const pictures: { name: string; look: Look; path: (uuids: Uuids) => string; ready: string }[] = [
   {
     name: 'device',
@@ -60,7 +60,7 @@ describe.skipIf(folder === '' || browserPath === null)('the pictures of the docu
     await page.goto(`${service.url}/console/${path(filled.uuids)}`);
     await page.locator(ready).first().waitFor();
     await expect.poll(() => page.locator('.skeleton').count()).toBe(0);
-    // A quarter of what PNG takes; playwright knows PNG and JPEG alone.
+    // A quarter of the size of PNG; playwright itself supports only PNG and JPEG.
     const debuggedPage = await page.context().newCDPSession(page);
     const { data } = await debuggedPage.send('Page.captureScreenshot', {
       format: 'webp',

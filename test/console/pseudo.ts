@@ -4,7 +4,7 @@ import { bundle } from '../../src/console/build/bundle.ts';
 const plainLetters = 'aceinouyACEINOUY';
 const accented = 'áçéíñóúýÁÇÉÍÑÓÚÝ';
 
-/** A text as in a language that has longer words: two thirds longer, and told from what is written in the code. */
+/** A text as in a language with longer words: two thirds longer, and distinguishable from text in the code. */
 function pseudo(text: string): string {
   const parts = text.split(/(\{\w+\})/);
   const changed = parts.map((part) =>
@@ -16,7 +16,7 @@ function pseudo(text: string): string {
 
 const accent = (letter: string): string => accented[plainLetters.indexOf(letter)] ?? letter;
 
-/** Has the pages of a context speak the pseudo-language in place of English. */
+/** Makes the pages of a context show the pseudo-language instead of English. */
 export async function speakPseudo(context: BrowserContext): Promise<void> {
   const files = await bundle([
     {

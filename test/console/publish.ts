@@ -1,6 +1,6 @@
 import { connectAsync } from 'mqtt';
 
-/** What the snippet says, sent as mosquitto_pub would. */
+/** Sends what the snippet says, as mosquitto_pub would. */
 export async function publish(
   command: string,
   changed: (message: string) => string,

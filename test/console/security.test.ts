@@ -16,7 +16,7 @@ import { connectHostile } from './hostile.ts';
 import { findInjected } from './injected.ts';
 import { consoleService, makeAccount, person, type TestService } from './service.ts';
 
-describe.skipIf(browserPath === null)('against whom it is made', () => {
+describe.skipIf(browserPath === null)('protection of the console', () => {
   let service: TestService;
   let browser: Browser;
   let device: TestDevice;
@@ -44,7 +44,7 @@ describe.skipIf(browserPath === null)('against whom it is made', () => {
     return watched;
   };
 
-  test('pages that links in mails lead to look like the console, under a policy without exceptions', async () => {
+  test('the pages behind links in mails look like the console, under a policy without exceptions', async () => {
     const watched = await openPage(browser, 'phone', { locale: 'de-DE', colorScheme: 'dark' });
     const { page } = watched;
     onTestFinished(() => page.context().close());
@@ -85,7 +85,7 @@ describe.skipIf(browserPath === null)('against whom it is made', () => {
     );
   });
 
-  test('what the policy refuses is refused, and noticed by these tests', async () => {
+  test('the policy refuses what it should, and these tests notice it', async () => {
     const { page, faults } = await open('light');
     const run = (script: string) =>
       page.evaluate(`(async () => { ${script} })()`).then(
@@ -109,7 +109,7 @@ describe.skipIf(browserPath === null)('against whom it is made', () => {
     await expect.poll(() => faults.some((fault) => fault.includes('default-src'))).toBe(true);
   });
 
-  test('no token is in an answer, in a storage, or where a script looks', async () => {
+  test('no token is in an answer, in a storage, or where a script can read it', async () => {
     const { page, faults } = await openPage(browser, 'light');
     onTestFinished(() => page.context().close());
     const answers: string[] = [];
@@ -137,7 +137,7 @@ describe.skipIf(browserPath === null)('against whom it is made', () => {
     expect(faults).toEqual([]);
   });
 
-  test('nothing of an account stays in a cache; what has a hash in its name may', async () => {
+  test('nothing of an account stays in a cache; files with a hash in their name may', async () => {
     const { page } = await openPage(browser, 'light', { cookies });
     onTestFinished(() => page.context().close());
     const said = new Map<string, string>();
@@ -161,7 +161,7 @@ describe.skipIf(browserPath === null)('against whom it is made', () => {
       ]);
   });
 
-  test('who signs out leaves in every tab, and Back shows nothing', async () => {
+  test('signing out applies to every tab, and Back shows nothing', async () => {
     const { page } = await open('light', 'alarms');
     const other = await page.context().newPage();
     await other.goto(`${service.url}/console/devices/${device.uuid}`);
@@ -178,12 +178,12 @@ describe.skipIf(browserPath === null)('against whom it is made', () => {
     await other.goBack().catch(() => null);
     await other.goForward().catch(() => null);
     await other.getByLabel('E-mail address').waitFor();
-    // Whoever copied the cookie has nothing.
+    // A copy of the cookie is useless.
     const headers = { Cookie: `${cookie?.name}=${cookie?.value}` };
     expect((await fetch(`${service.url}/v2/devices`, { headers })).status).toBe(401);
   });
 
-  test('who signs in as somebody else is so in every tab', async () => {
+  test('signing in as somebody else applies to every tab', async () => {
     const somebody = { email: 'else@example.com', password: 'correct horse' };
     await makeAccount(service.url, somebody);
     const { page } = await open('light');
@@ -200,7 +200,7 @@ describe.skipIf(browserPath === null)('against whom it is made', () => {
   });
 });
 
-/** Until nothing is shown as loading. */
+/** Waits until nothing is shown as loading. */
 async function waitForAnswers(page: Page): Promise<void> {
   await expect.poll(() => page.locator('.skeleton').count()).toBe(0);
 }

@@ -18,7 +18,7 @@ export type { TestService };
 
 export const person = { email: 'ada@example.com', password: 'correct horse' };
 
-/** Makes the account of `person`; its own session is left. */
+/** Creates the account of `person`; returns the token of its session. */
 export async function makeAccount(url: string, credentials = person): Promise<string> {
   const response = await fetch(`${url}/v2/accounts`, {
     method: 'POST',
@@ -28,7 +28,7 @@ export async function makeAccount(url: string, credentials = person): Promise<st
   return ((await response.json()) as { accountAuthToken: string }).accountAuthToken;
 }
 
-/** Waits until the console is built: before that its page is answered with 503, and comes by itself. */
+/** Waits until the console is built: before that its page gets 503, and reloads itself. */
 export async function consoleBuilt(url: string): Promise<void> {
   const options = { timeout: 60_000, interval: 100 };
   await vi.waitFor(async () => expect((await fetch(`${url}/console/`)).status).toBe(200), options);

@@ -17,7 +17,7 @@ afterAll(() => service?.close());
 
 type Sent = { method?: string; path?: string; headers?: Record<string, string>; body?: unknown };
 
-/** With Node's own client: `fetch` lets nobody set Host and Origin. */
+/** With Node's own client: `fetch` does not allow setting Host and Origin. */
 async function send({ method = 'GET', path = '/console/session', headers = {}, body }: Sent) {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const json = body === undefined ? {} : { 'Content-Type': 'application/json' };
@@ -54,12 +54,12 @@ test('signing in sets a cookie that no script can read, and answers without a to
   expect(headers['cache-control']).toBe('no-store');
 });
 
-test('the cookie is Secure where a trusted proxy says that the request came over HTTPS', async () => {
+test('the cookie is Secure if a trusted proxy says that the request came over HTTPS', async () => {
   expect((await signIn({ 'X-Forwarded-Proto': 'https' })).cookie).toMatch(/; Secure$/);
   expect((await signIn({ 'X-Forwarded-Proto': 'http' })).cookie).not.toContain('Secure');
 });
 
-test('the cookie opens what reads, and what changes something with the header alone', async () => {
+test('the cookie suffices for reading; changing something also needs the header', async () => {
   const Cookie = pairOf((await signIn()).cookie);
   expect((await send({ path: '/v2/accounts', headers: { Cookie } })).status).toBe(200);
   const update = { method: 'PUT', path: '/v2/accounts', body: { name: 'Ada' } };
@@ -92,7 +92,7 @@ test("the service's own origin and PUBLIC_URL's are not foreign", async () => {
   }
 });
 
-test('event streams are opened by the cookie', async () => {
+test('the cookie opens event streams', async () => {
   const Cookie = pairOf((await signIn()).cookie);
   const { status, headers } = await send({ path: '/v2/events/stream', headers: { Cookie } });
   expect(status).toBe(200);
@@ -110,7 +110,7 @@ test('signing out ends the session and clears the cookie', async () => {
   expect((await send({ path: '/v2/accounts', headers: { Cookie: other } })).status).toBe(200);
 });
 
-test('a form of another site cannot sign in: its type is not JSON', async () => {
+test('a form of another site cannot sign in, because its type is not JSON', async () => {
   for (const type of ['text/plain', 'application/x-www-form-urlencoded']) {
     const headers = { 'Content-Type': type };
     const { status, cookie } = await send({ method: 'POST', headers, body: person });
@@ -118,13 +118,13 @@ test('a form of another site cannot sign in: its type is not JSON', async () => 
   }
 });
 
-test('a bearer token counts before the cookie', async () => {
+test('a bearer token takes precedence over the cookie', async () => {
   const Cookie = pairOf((await signIn()).cookie);
   const headers = { Cookie, Authorization: 'Bearer wrong' };
   expect((await send({ path: '/v2/accounts', headers })).status).toBe(401);
 });
 
-test('who is signed in is said, and whether this is the first run', async () => {
+test('the answer says who is signed in, and whether this is the first run', async () => {
   const Cookie = pairOf((await signIn()).cookie);
   const view = JSON.parse((await send({ headers: { Cookie } })).text) as object;
   expect(view).toMatchObject({
@@ -135,7 +135,7 @@ test('who is signed in is said, and whether this is the first run', async () => 
   });
 });
 
-test('a session from before the secret was changed goes on', () => {
+test('a session from before the secret was changed continues', () => {
   const [older, newer] = [Buffer.from('older'), Buffer.from('newer')];
   const before =
     createSessionCookie({ keys: [older], publicUrl: null }).keep('token', false)[0] ?? '';
@@ -164,14 +164,14 @@ test.each([
   else expect(ask).toThrow(`Origin is ${origin}, but Host is ${host}`);
 });
 
-test('over HTTPS the cookie is one of this host alone; an earlier one counts behind it until it ends', () => {
+test('over HTTPS the cookie belongs to this host alone; an earlier one counts after it until it ends', () => {
   const key = Buffer.alloc(32, 1);
   const cookie = createSessionCookie({ keys: [key], publicUrl: null });
   const [kept = '', cleared = ''] = cookie.keep('new', true);
   const [plain = ''] = cookie.keep('old', false);
   expect(kept).toMatch(/^__Host-sensorium-[0-9a-f]{12}=new; .*Path=\/; Secure$/);
   expect(kept).not.toContain('Domain');
-  // Else the earlier session would be there again after signing out of the later one.
+  // Otherwise the earlier session would be back after signing out of the later one.
   expect(cleared).toBe(
     `${plain.split('=')[0]}=; Max-Age=0; HttpOnly; SameSite=Strict; Path=/; Secure`,
   );

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 
-/** Controls that are lower than 44 px. A link within a sentence may be as high as its line. */
+/** Controls that are less than 44 px high. A link within a sentence may be as high as its line. */
 export const findSmallTargets = (page: Page): Promise<string[]> =>
   page.evaluate(`(() => {
     const least = 43.5;

@@ -5,7 +5,7 @@ import { createHuman, sayFigure } from './human.ts';
 import { publish } from './publish.ts';
 import { consoleBuilt, consoleService, makeAccount, person, type TestService } from './service.ts';
 
-/** All that scripts could read or that is kept in the browser. */
+/** Everything that scripts could read or that is stored in the browser. */
 const keptIn = (page: Page) =>
   page.evaluate(
     'JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }])',
@@ -17,7 +17,7 @@ describe.skipIf(browserPath === null)('in a browser', () => {
   let strict: TestService;
 
   beforeAll(async () => {
-    // One by one: each has to reach its database in time on a busy machine.
+    // One after the other: each must reach its database in time on a busy machine.
     service = await consoleService();
     strict = await consoleService((config) => ({
       ...config,
@@ -66,7 +66,7 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     const command = (await page.locator('.copy-text').innerText()).replaceAll('\\\n', ' ');
     await publish(command, (message) => message.replace('0x10', '0x77'));
     await page.getByText('has no sensor 0x77').waitFor();
-    // Copied, then the terminal is gone to, the line pasted, and Enter pressed.
+    // After copying: switch to the terminal, paste the line, press Enter.
     await human.click(page.getByRole('button', { name: 'Copy' }));
     human.act(3);
     await publish(command, (message) => message);
@@ -91,7 +91,7 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     expect(watched.faults).toEqual([]);
   });
 
-  test('a session that ends leads to sign in, and back to where one was', async () => {
+  test('an ended session leads to the sign-in page, and back to the same place', async () => {
     const person = { email: 'grace@example.com', password: 'correct horse' };
     const token = await makeAccount(service.url, person);
     const { page } = await openPage(browser, 'phone', { locale: 'de-DE' });
@@ -110,7 +110,7 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     expect(page.url()).toContain('alarms?state=closed');
   });
 
-  test('a refused login is said, and counted down where it was too many', async () => {
+  test('the page shows a refused login, and counts down if there were too many', async () => {
     const watched = await openPage(browser, 'dark');
     const { page } = watched;
     await page.goto(`${strict.url}/console/`);
@@ -128,7 +128,7 @@ describe.skipIf(browserPath === null)('in a browser', () => {
   });
 });
 
-/** All but that of the token. */
+/** All except that of the token. */
 async function endSessions(url: string, token: string): Promise<void> {
   const headers = { Authorization: `Bearer ${token}` };
   const response = await fetch(`${url}/v2/accounts/sessions`, { headers });

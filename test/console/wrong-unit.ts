@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 
-/** Whoever changes a unit alone is asked about the limits, and sees that the next value is refused by them, too. */
+/** If only the unit is changed, the page asks about the limits, and shows that they reject the next value too. */
 export async function changeUnitAlone(page: Page, sendNext: () => Promise<void>): Promise<void> {
   const form = page.getByRole('group', { name: 'Temperature' });
   await form.getByLabel('Unit').fill('°F');

@@ -36,7 +36,7 @@ const pushing = () => {
   return purpose;
 };
 
-/** A device that tells people when 0x01 exceeds 30. */
+/** A device that notifies people when 0x01 exceeds 30. */
 async function givenDevice(app: App, labels: string[] = []) {
   const registration = await app.call<Registration>('POST', '/v2/devices', configuration);
   const uuid = registration.deviceAuthUuid;
@@ -54,7 +54,7 @@ async function ring(registration: Registration): Promise<void> {
   await device.end();
 }
 
-it('asks a new address for confirmation; the link alone confirms nothing, its button does', async () => {
+it('asks a new address for confirmation; opening the link confirms nothing, its button does', async () => {
   const app = await openApp(service.url);
   const address = newAddress();
   const put = await putEmails(app, { address });
@@ -97,7 +97,7 @@ it('a link does only what it was made for, and nothing once its address was remo
   expect((await getContacts(app)).emails).toMatchObject([{ address, confirmed: false }]);
 });
 
-it('an event with sendPush reaches a confirmed address, with a one-click end to it', async () => {
+it('an event with sendPush reaches a confirmed address, with a one-click unsubscribe', async () => {
   const app = await openApp(service.url);
   const address = await givenConfirmed(mail, app);
   const { registration, uuid } = await givenDevice(app);
@@ -128,7 +128,7 @@ it('an event with sendPush reaches a confirmed address, with a one-click end to 
   expect(await (await fetch(old, { method: 'POST' })).text()).toContain('This link is not valid');
 });
 
-it('labels confine a contact to devices that have one of them', async () => {
+it('labels restrict a contact to devices that have one of them', async () => {
   const app = await openApp(service.url);
   const address = await givenConfirmed(mail, app, { labels: ['cellar', 'attic'] });
   const other = await givenDevice(app, ['garden']);
@@ -145,7 +145,7 @@ it('labels confine a contact to devices that have one of them', async () => {
   expect(outcomes).toMatchObject({ notifications: [] });
 });
 
-it('a trial goes to what is confirmed, and the link again to what is not', async () => {
+it('a test goes to confirmed addresses, and the link again to others', async () => {
   const app = await openApp(service.url);
   const address = await givenConfirmed(mail, app);
   const second = newAddress();
@@ -174,7 +174,7 @@ it('a refused address fails with its reason', async () => {
     .toMatchObject({ state: 'failed', reason: 'provider-refused' });
 });
 
-it('installing warns of what leads to nobody, until it leads to somebody', async () => {
+it('installing warns of channels that reach nobody, until they reach somebody', async () => {
   const app = await openApp(service.url);
   const { deviceAuthUuid } = await app.call<Registration>('POST', '/v2/devices', configuration);
   const purpose = pushing();

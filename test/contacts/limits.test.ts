@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => mailed?.close());
 
-it('beyond the quota nothing is stored, also by requests at once', async () => {
+it('over the quota nothing is stored, even by concurrent requests', async () => {
   const app = await openApp(service.url);
   const list = (n: number) =>
     Array.from({ length: n }, (_, i) => ({ address: `many-${i}@example.org` }));
@@ -49,7 +49,7 @@ it.each([
   [{ webhooks: [{ url: 'http://127.0.0.1/hook' }] }, '/webhooks/0/url'],
   [{ webhooks: [{ url: 'http://[::ffff:10.1.2.3]/hook' }] }, '/webhooks/0/url'],
   [{ webhooks: [{ url: 'http://0x7f.1/hook' }] }, '/webhooks/0/url'],
-])('%j is refused, and says where', async (body, path) => {
+])('%j is refused, with its place', async (body, path) => {
   const app = await openApp(service.url);
   await expect(app.call('PUT', '/v2/accounts/contacts', body)).rejects.toThrow(
     new RegExp(`^400 .*"path":"${path}"`, 's'),
@@ -68,7 +68,7 @@ it('an address is asked for confirmation five times a day, whichever accounts as
   await expect.poll(arrived, { timeout: 60_000 }).toBe(5);
 });
 
-it('what follows a plus is the same mailbox', async () => {
+it('a plus and what follows belong to the same mailbox', async () => {
   const [name, host] = newAddress().split('@');
   const app = await openApp(service.url);
   for (const n of [1, 2])
@@ -83,7 +83,7 @@ it('what follows a plus is the same mailbox', async () => {
   });
 });
 
-it('so are addresses that differ in full stops alone, where their host ignores them', async () => {
+it('so do addresses that differ only in full stops, if their host ignores them', async () => {
   const name = randomUUID().slice(0, 8);
   const dotted = (n: number) =>
     `${name.slice(0, n)}.${name.slice(n)}@g${n % 2 ? '' : 'oogle'}mail.com`;
@@ -126,7 +126,7 @@ it.each([
     2,
     'installation',
   ],
-])('strangers are asked so often a day: %s', (_, { isKnown }, quotas, most, what) => {
+])('strangers are asked only so often a day: %s', (_, { isKnown }, quotas, most, what) => {
   const used = new Map<string, number>();
   const confirmation = { network: '203.0.113.7', isKnown };
   const ask = (n: number) =>
@@ -155,14 +155,14 @@ it('an account confirms its own address before it asks many others', async () =>
     );
     return messages.map(({ reason }) => reason);
   };
-  // Three of others, then its own and one more: five.
+  // Three addresses of others, then its own and one more: five.
   const link = linkIn(await mail.mailTo(own), 'confirm');
   expect(await test()).toEqual(Array(3).fill('confirmations-per-account'));
   expect((await fetch(link, { method: 'POST' })).status).toBe(200);
   expect(await test()).toEqual([undefined, undefined, undefined]);
 });
 
-it('what an account has in use is told with its quotas', async () => {
+it("the number of contacts is reported with the account's quotas", async () => {
   const app = await openApp(service.url);
   await putEmails(app, { address: newAddress() }, { address: newAddress() });
   const { usage } = await app.call<{ usage: object[] }>('GET', '/v2/accounts/usage');

@@ -11,7 +11,7 @@ const { mailLinks: keys, webhookSecrets: hookKeys } = deriveKeys(first);
 const contactUuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
 const day = 86_400_000;
 
-test('a link says which contact it is of, until it expires', () => {
+test('a link identifies its contact until it expires', () => {
   const token = makeContactToken(keys, 'confirm', { contactUuid, nowTs: 1_000 });
   expect(token).toMatch(/^[\w-]+$/);
   const read = (nowTs: number) => readLinkToken(keys, 'confirm', { token, nowTs });
@@ -23,7 +23,7 @@ test('a link says which contact it is of, until it expires', () => {
   ).not.toBeNull();
 });
 
-test('it is good for one purpose, as it was made, and by these keys', () => {
+test('it is valid for one purpose, unmodified, and with these keys', () => {
   const token = makeContactToken(keys, 'confirm', { contactUuid, nowTs: 0 });
   expect(readLinkToken(keys, 'unsubscribe', { token, nowTs: 0 })).toBeNull();
   const others = deriveKeys(second).mailLinks;
@@ -39,7 +39,7 @@ test('it is good for one purpose, as it was made, and by these keys', () => {
     expect(readLinkToken(keys, 'confirm', { token: wrong, nowTs: 0 })).toBeNull();
 });
 
-test('the secret of a webhook stays, and signs on beside the next one while SECRET is changed', () => {
+test('the secret of a webhook stays, and signs beside the next one while SECRET is changed', () => {
   const [secret] = webhookSecrets(hookKeys, contactUuid);
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{32}$/);
   expect(webhookSecrets(hookKeys, contactUuid)).toEqual([secret]);
@@ -50,7 +50,7 @@ test('the secret of a webhook stays, and signs on beside the next one while SECR
   expect(other).not.toBe(secret);
 });
 
-test('made by a clock that was ahead it opens nothing once that is right, but it still ends mails', () => {
+test('a link from a clock that ran ahead is not accepted once that is right, except to unsubscribe', () => {
   const aheadMs = 365 * day;
   const read = (purpose: 'confirm' | 'unsubscribe') => {
     const token = makeContactToken(keys, purpose, { contactUuid, nowTs: aheadMs });

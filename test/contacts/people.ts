@@ -13,7 +13,7 @@ export type Contacts = { emails: Email[]; channels: Record<string, boolean> };
 
 export type MailedService = { mail: MailServer; service: TestService; close(): Promise<void> };
 
-/** The whole service with a mail server; an account has four contacts at most. */
+/** The whole service with a mail server; an account has at most four contacts. */
 export async function startMailedService(): Promise<MailedService> {
   const mail = await startMailServer((to) => (to.startsWith('refused') ? 550 : undefined));
   const service = await testService(
@@ -49,7 +49,7 @@ export function linkIn({ text }: Mail, purpose: string): string {
   return link;
 }
 
-/** An address that is confirmed, as a person does it. */
+/** An address that is confirmed the way a person does it. */
 export async function givenConfirmed(
   mail: MailServer,
   app: App,

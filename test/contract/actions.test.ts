@@ -31,7 +31,7 @@ describe('actions', () => {
       { cloud: { sendPush: true, sendLog: true }, engine: { gotoPuId: 2 } },
       ['record', 'push', 'move'],
     ],
-  ])('%s asks for its kinds', (_, given, names) => {
+  ])('%s has these kinds', (_, given, names) => {
     expect(namesOf(given)).toEqual(names);
   });
 
@@ -58,7 +58,7 @@ describe('actions', () => {
     expect(new Set(actionKinds.map(({ name }) => name)).size).toBe(actionKinds.length);
   });
 
-  test('one more kind is carried out beside the others', () => {
+  test('a new kind is carried out beside the others', () => {
     const beep: Action<Actions> = {
       name: 'beep',
       reaches: 'device',

@@ -10,14 +10,14 @@ import {
 const docs = new URL('../../docs/devices-reference.md', import.meta.url);
 
 describe('the states of a profile on a device', () => {
-  test('each but the first is led to, and what ended leads nowhere', () => {
+  test('each but the first can be reached, and final states lead nowhere', () => {
     const ledTo = profileTransitions.map(({ to }) => to).sort();
     expect(ledTo).toEqual([...profileStates].filter((state) => state !== 'pending').sort());
     const left = new Set(profileTransitions.flatMap(({ from }) => from));
     expect([...left].sort()).toEqual(['current', 'pending', 'sent']);
   });
 
-  test('a device has at most one that waits and one that runs: what makes another ends them', () => {
+  test('a device has at most one that waits and one that runs: a transition to another ends them', () => {
     expect(awaitingAnswer).toEqual(['pending', 'sent']);
     expect(neededStates).toEqual(['pending', 'sent', 'current']);
   });
@@ -34,7 +34,7 @@ describe('the states of a profile on a device', () => {
         ({ from, to, when, effects }) => `${from.join(', ')} | ${to} | ${when} | ${effects}`,
       ),
     );
-    // No row more.
+    // And no more rows.
     expect(profileStates).not.toContain(rows[begin + profileTransitions.length]?.split(' | ')[1]);
   });
 });

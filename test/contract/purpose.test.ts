@@ -60,7 +60,7 @@ describe('a purpose', () => {
     expect(Purpose.parse(full)).toEqual(full);
   });
 
-  test('needs no more than its numbers; absent arrays are empty, absent booleans false', () => {
+  test('requires only its numbers; absent arrays are empty, absent booleans false', () => {
     expect(Purpose.parse(minimal)).toEqual({
       puId: 1,
       initStId: 2,
@@ -93,7 +93,7 @@ describe('a purpose', () => {
     ]);
   });
 
-  test('loses fields that the specification does not name', () => {
+  test('drops fields that the specification does not name', () => {
     const parsed = Purpose.parse({
       ...minimal,
       colour: 'red',
@@ -106,7 +106,7 @@ describe('a purpose', () => {
     ['true', true],
     ['false', false],
     [true, true],
-  ])('takes %j for measurement.log', (log, expected) => {
+  ])('accepts %j for measurement.log', (log, expected) => {
     const parsed = Purpose.parse(withCause({ measurement: { log } }));
     expect(parsed.states[0]?.events[0]?.causes[0]?.measurement).toEqual({ log: expected });
   });

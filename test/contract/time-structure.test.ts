@@ -4,7 +4,7 @@ import { Purpose } from '../../src/contract/purpose.ts';
 const minute = 60_000;
 const at = '/states/0/events/0/causes/0';
 
-/** What is said of the only cause of a purpose, by JSON Pointer. */
+/** The problems of the only cause of a purpose, by JSON Pointer. */
 function problemsOf(cause: object): Record<string, string> {
   const events = [{ evId: 1, causes: [{ sId: '0x1', ...cause }] }];
   const purpose = { puId: 1, initStId: 1, states: [{ stId: 1, events }] };
@@ -39,13 +39,13 @@ test.each([
 
 type Given = { thresholds?: object; threshold?: object };
 
-test('noneForMs is taken beside what says nothing', () => {
+test('noneForMs is accepted beside members without effect', () => {
   const threshold = { ...silence, count: 1, negate: false, relative: false };
   const cause = { thresholds: { isAny: false }, threshold, measurement: { count: 9 } };
   expect(problemsOf(cause)).toEqual({});
 });
 
-test('every problem of a cause is named at once, with what to write instead', () => {
+test('every problem of a cause is reported at once, with what to write instead', () => {
   const threshold = { ...silence, forMs: minute, negate: true };
   const problems = problemsOf({ thresholds: { isGt: 5, isLt: 9 }, threshold });
   expect(problems).toEqual({
@@ -101,11 +101,11 @@ test.each([
   { forMs: 31 * 24 * 60 * minute, count: 1_000 },
   { maxAgeMs: 1_000 },
   { over: { ms: minute, stat: 'sum' }, forMs: minute, negate: true, decimalAcc: 1 },
-])('taken: %j', (threshold) => {
+])('accepted: %j', (threshold) => {
   expect(problemsOf({ thresholds: { isGt: 1 }, threshold })).toEqual({});
 });
 
-test('who writes seconds is told of milliseconds', () => {
+test('a value in seconds gets an error that names milliseconds', () => {
   const forMs = problemsOf({ thresholds: { isGt: 1 }, threshold: { forMs: 600 } });
   expect(Object.values(forMs)).toEqual(['expected milliseconds, at least 1000 (1 s)']);
   const ms = 32 * 24 * 60 * minute;

@@ -4,13 +4,13 @@ import { findMatchedTopics, findPublisher, findUpTopic } from '../../src/contrac
 const prefix = 'devices/d/down/';
 const all = ['profile', 'configuration', 'state', 'display', 'errors', 'time'];
 
-describe('what a filter takes in', () => {
+describe('the topics that a filter matches', () => {
   test.each([
     ['#', all],
     ['+', all],
     ['+/#', all],
     ['profile', ['profile']],
-    // A credential: sent to who names it.
+    // A credential, which is sent only if its topic is named.
     ['token', ['token']],
     ['token/#', ['token']],
     ['profile/#', ['profile']],
@@ -31,10 +31,12 @@ describe('what a filter takes in', () => {
     'devices/+/down/#',
     'devices/d/up/#',
     'Devices/d/down/#',
-  ])('%s reaches beyond its own', (filter) => expect(findMatchedTopics(filter, prefix)).toBeNull());
+  ])('%s covers more than its own topics', (filter) =>
+    expect(findMatchedTopics(filter, prefix)).toBeNull(),
+  );
 });
 
-test('an uplink topic is known by its name alone', () => {
+test('an uplink topic is recognised by its name alone', () => {
   const up = 'devices/d/up/';
   expect(findUpTopic('devices/d/up/state', up)).toBe('state');
   for (const name of ['', 'state/', 'State', 'constructor', 'state/x'])

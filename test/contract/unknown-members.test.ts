@@ -18,7 +18,7 @@ const meant = (schema: z.ZodType, value: unknown) =>
 const at = '/states/0/events/0';
 const thresholdsAt = `${at}/causes/0/thresholds`;
 
-describe('what a schema does not know is named at its place, with what was meant', () => {
+describe('an unknown member is reported at its place, with what was probably meant', () => {
   test.each<[string, string | undefined]>([
     ...['isAbove', 'above', 'gt', 'greaterThan', 'min'].map((name): [string, string] => [
       name,
@@ -34,13 +34,13 @@ describe('what a schema does not know is named at its place, with what was meant
     ['is_not_in', 'isNotIn'],
     ['isInsdieGeo', 'isInsideGeo'],
     ['wholly different', undefined],
-  ])('of a condition: %s', (name, known) => {
+  ])('in a condition: %s', (name, known) => {
     expect(meant(Purpose, causeOf({ [name]: 5 }))).toEqual([[`${thresholdsAt}/${name}`, known]]);
   });
 
   test.each([
     [
-      'of an action',
+      'a member of an action',
       purposeOf({ actions: { sms: { phoneNumbers: [] } } }),
       `${at}/actions/sms/phoneNumbers`,
       'phoneNumber',
@@ -64,9 +64,9 @@ describe('what a schema does not know is named at its place, with what was meant
       `${at}/causes/0/above`,
       'thresholds.isGt',
     ],
-    ['too far in', causeOf({ negate: true }), `${thresholdsAt}/negate`, undefined],
+    ['too deep', causeOf({ negate: true }), `${thresholdsAt}/negate`, undefined],
     [
-      'too far in, of one around',
+      'too deep, known in an enclosing object',
       causeOf({ senseLog: true }),
       `${thresholdsAt}/senseLog`,
       'senseLog further out',
@@ -75,7 +75,7 @@ describe('what a schema does not know is named at its place, with what was meant
     expect(meant(Purpose, value)).toEqual([[path, known]]);
   });
 
-  test('of what is optional, an array, a union or refined; a pointer is escaped', () => {
+  test('in an optional value, an array, a union or a refined schema; pointers are escaped', () => {
     const schema = z
       .object({
         list: z.array(
@@ -108,12 +108,12 @@ describe('what a schema does not know is named at its place, with what was meant
   });
 });
 
-test('members below x- are let be, and what stands in them', () => {
+test('members that begin with x- are ignored, with their content', () => {
   const value = causeOf({ 'x-note': { isAbove: 1 }, isGt: 1 }, { 'x-': 1 });
   expect(warnOfUnknown(Purpose, value)).toEqual([]);
 });
 
-test('an answer can be sent back where it is known too', () => {
+test('an answer can be sent back if it is known there too', () => {
   const read = z.object({ state: z.object({ puId: z.int() }), timestamp: z.int() });
   const warn = warnOfUnknownTo(Configuration, read);
   const answer = { device: {}, module: [], state: { puId: 1 }, timestamp: 1 };
@@ -124,7 +124,7 @@ test('an answer can be sent back where it is known too', () => {
   ]);
 });
 
-test('a hundred are enough, and no value is too wrong to be looked through', () => {
+test('a hundred are enough, and no value is too wrong to be checked', () => {
   const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`member-${n}`, {}]));
   expect(warnOfUnknown(Purpose, { ...many, states: [many] })).toHaveLength(100);
   fc.assert(
@@ -135,7 +135,7 @@ test('a hundred are enough, and no value is too wrong to be looked through', () 
   );
 });
 
-test('what parsing keeps is known: a parsed purpose has nothing to say', () => {
+test('what parsing keeps is known: a parsed purpose causes no warning', () => {
   const value = {
     ...causeOf({ isGt: 1, isInsideGeo: undefined }, { measurement: { log: 'true', count: 2 } }),
     name: 'one',

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 
-/** What only one file may touch, and the contract that says what is relied on there. */
+/** Internals that only one file may use, and the contract that covers what it relies on. */
 const adapters = [
   {
     file: 'connector/mqtt/aedes.ts',
@@ -66,7 +66,7 @@ const sources = globSync(['src/**/*.{ts,tsx}', 'connector/**/*.ts'], { cwd: root
 const page = readFileSync(new URL('docs/internals.md', root), 'utf8');
 
 describe.each(adapters)('$file', ({ file, contract, inside }) => {
-  test('is the only one that touches that inside', () => {
+  test('is the only one that uses that internal', () => {
     const touching = sources.filter(({ text }) => inside.test(text)).map((one) => one.file);
     expect(touching).toEqual([file]);
   });
@@ -80,7 +80,7 @@ describe.each(adapters)('$file', ({ file, contract, inside }) => {
   });
 });
 
-test('nothing else has a member that a library keeps to itself', () => {
+test('nothing else uses a member that a library keeps private', () => {
   const known = new Set(adapters.map(({ file }) => file));
   const touching = sources.filter(
     ({ file, text }) => /[\w)\]]\._[a-z]/i.test(text) && !known.has(file),

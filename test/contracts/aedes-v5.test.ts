@@ -21,7 +21,7 @@ describe('MQTT 5', () => {
     return broker;
   };
 
-  test('a CONNACK has four limits at most, and is replaced once', async () => {
+  test('a CONNACK has at most four limits, and is replaced once', async () => {
     const plain = await open5(Aedes, { receiveMaximum: 7, maximumPacketSize: 99 });
     plain.send(connect5);
     expect((await plain.expect('connack'))[0]).toMatchObject({
@@ -42,7 +42,7 @@ describe('MQTT 5', () => {
     await broker.close();
   });
 
-  test('a foreign topic leaves the connection open: that is why no PUBLISH gets there', async () => {
+  test('a foreign topic leaves the connection open, which is why no PUBLISH gets there', async () => {
     const broker = await open5(Aedes, {
       authorizePublish: (_client, _packet, done) => done(new Error('no')),
     });
@@ -63,11 +63,11 @@ describe('MQTT 5', () => {
     await broker.close();
   });
 
-  test('its parser takes properties that are none, which never reach it here', async () => {
+  test('its parser accepts invalid properties, which never reach it here', async () => {
     const broker = await open5(Aedes);
     broker.send(connect5);
     await broker.expect('connack');
-    // A field of properties that ends behind its packet, in the one that follows.
+    // The property length reaches beyond the packet, into the one that follows.
     broker.device.write(Buffer.from([0x30, 4, 0, 1, 0x74, 3, 0xc0, 0]));
     await until(() => broker.errors.length + broker.received.length > 1, 'an answer');
     expect(broker.received.map(({ cmd }) => cmd)).not.toContain('disconnect');

@@ -32,7 +32,7 @@ const twice: Packet = {
 };
 
 describe('the parser of a client', () => {
-  test('tells of each packet, and first those who put themselves in front', async () => {
+  test('reports each packet, first to listeners that put themselves in front', async () => {
     const broker = await open();
     const order: string[] = [];
     const { _parser } = broker.client as Client & { _parser: NodeJS.EventEmitter };
@@ -50,7 +50,7 @@ describe('the parser of a client', () => {
     await broker.close();
   });
 
-  test('is why repeated filters are answered each: aedes by itself drops all but the last', async () => {
+  test('is why each repeated filter is answered: aedes by itself drops all but the last', async () => {
     for (const [make, granted] of [
       [Aedes, [1]],
       [DeviceAedes, [0, 1]],
@@ -66,7 +66,7 @@ describe('the parser of a client', () => {
   });
 });
 
-describe('why a connection was closed is read from', () => {
+describe('the reason for a closed connection is recognised for', () => {
   const failureOf = async (options: AedesOptions, work: (device: Duplex) => void) => {
     const broker = await open(options);
     broker.listen();
@@ -83,7 +83,7 @@ describe('why a connection was closed is read from', () => {
     });
   });
 
-  test('a version of MQTT that it does not speak', async () => {
+  test('an unsupported version of MQTT', async () => {
     const v6 = Buffer.from(generate(connect));
     v6[v6.indexOf('MQTT') + 4] = 6;
     expect(await failureOf({}, (device) => device.write(v6))).toMatchObject({
@@ -91,14 +91,14 @@ describe('why a connection was closed is read from', () => {
     });
   });
 
-  test('bytes that are no MQTT', async () => {
+  test('bytes that are not MQTT', async () => {
     expect(await failureOf({}, (device) => device.write(Buffer.from('GET / HTTP/1.1')))).toEqual({
       refusal: null,
       ending: 'malformed',
     });
   });
 
-  test('a connection that broke: an error with a code, and nothing of the kind', async () => {
+  test('a broken connection: an error with a code, and none of these', async () => {
     const broker = await open();
     broker.stream.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
     await until(() => broker.errors.length > 0, 'an error');
@@ -120,7 +120,7 @@ describe('why a connection was closed is read from', () => {
 });
 
 describe('a PUBLISH', () => {
-  /** With its hook's callbacks, to be called when the test says so. */
+  /** With its hook's callbacks, which the test calls. */
   async function held(asQos0: boolean) {
     const asked: (() => void)[] = [];
     const broker = await open({
@@ -135,7 +135,7 @@ describe('a PUBLISH', () => {
     return { ...broker, asked };
   }
 
-  test('is acknowledged after authorizePublish, and those of one read are begun at once', async () => {
+  test('is acknowledged after authorizePublish, and those of one read begin at once', async () => {
     const broker = await held(false);
     broker.send(publish(1), publish(2), publish(3));
     await until(() => broker.asked.length === 3, 'all three');
@@ -146,7 +146,7 @@ describe('a PUBLISH', () => {
     await broker.close();
   });
 
-  test('that waits does not keep aedes from reading on: that is what the gate is for', async () => {
+  test('that waits does not keep aedes from reading on, which is what the gate is for', async () => {
     const broker = await held(false);
     broker.send(publish(1));
     await until(() => broker.asked.length === 1, 'the first');
@@ -158,7 +158,7 @@ describe('a PUBLISH', () => {
     await broker.close();
   });
 
-  test('whose QoS the hook takes away is not acknowledged', async () => {
+  test('whose QoS the hook removes is not acknowledged', async () => {
     const broker = await held(true);
     broker.send(publish(1), { cmd: 'pingreq' });
     await until(() => broker.asked.length === 1, 'the hook');
@@ -169,7 +169,7 @@ describe('a PUBLISH', () => {
   });
 });
 
-test('what it asks of a persistence is all in the one that keeps nothing', async () => {
+test('everything it calls on a persistence exists in the one that keeps nothing', async () => {
   const broker = await open({}, DeviceAedes);
   const failed: unknown[] = [];
   (broker.engine as NodeJS.EventEmitter).on('error', (error) => failed.push(error));

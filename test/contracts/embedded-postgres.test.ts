@@ -4,9 +4,9 @@ import { expect, test } from 'vitest';
 import { findPackagedPostgres, placePrograms, runProgram } from '../../src/db/embedded/programs.ts';
 import { findOwner } from '../../src/db/embedded/cluster.ts';
 
-test('the package of this platform has the programs, where they are looked for', async () => {
+test('the package of this platform has the programs in the expected place', async () => {
   const packaged = findPackagedPostgres();
-  // What a backup and the data directory are held to: the package is named after its PostgreSQL.
+  // A backup and the data directory depend on it: the package's version is that of its PostgreSQL.
   expect(packaged.version).toMatch(/^\d+\.\d+\.\d+/);
   for (const program of ['initdb', 'pg_ctl', 'postgres'])
     expect(existsSync(join(packaged.dir, 'bin', program))).toBe(true);

@@ -10,7 +10,7 @@ router.delete('/things/:thing', nothing);
 const layersOf = (path: string, method: string) =>
   router.match(path, method).path.map(({ methods, path: of }) => [String(of), methods]);
 
-test('a match lists all that a path fits, in their order, whatever the method', () => {
+test('a match lists all routes that fit a path, in order, whatever the method', () => {
   expect(layersOf('/things/profile', 'PUT')).toEqual([
     ['/things/profile', ['HEAD', 'GET']],
     ['/things/:thing', ['HEAD', 'GET']],

@@ -14,12 +14,12 @@ import {
 import { until } from '../connector/harness.ts';
 
 const version = { protocolVersion: 5 } as const;
-/** The library's own emitter has a type that Node's function does not take. */
+/** The library's emitter has a type that Node's function does not accept. */
 const once = (from: unknown, event: string) => onceOf(from as EventEmitter, event);
 const ends: (() => void)[] = [];
 afterEach(() => ends.splice(0).forEach((end) => end()));
 
-/** A broker that says what the test says; by itself it only lets everybody in. */
+/** A broker that sends what the test says. By itself it only accepts everybody. */
 async function startBroker(isPolite = true) {
   const received: Packet[] = [];
   const sockets: Socket[] = [];
@@ -74,7 +74,7 @@ const publish = (messageId: number, qos: 0 | 1 = 1): Packet => ({
 });
 
 describe('messages that are acknowledged later', () => {
-  test('are taken one after the other, and no PUBACK is written for them', async () => {
+  test('are delivered one after the other, and no PUBACK is written for them', async () => {
     const { broker, client } = await open();
     const taken: { messageId: number; acknowledge: () => void; next: () => void }[] = [];
     const errors: Error[] = [];
@@ -90,7 +90,7 @@ describe('messages that are acknowledged later', () => {
     }
     taken.at(-1)?.next();
     client.sendPing();
-    // What it had to say by itself it has said before this.
+    // Before this it has sent everything that it sends by itself.
     await until(() => broker.of('pingreq').length === 1, 'a ping');
     expect(broker.of('puback')).toEqual([]);
     taken[1]?.acknowledge();
@@ -103,7 +103,7 @@ describe('messages that are acknowledged later', () => {
     expect([client.connected, errors]).toEqual([true, []]);
   });
 
-  test('are announced packet by packet before they are taken', async () => {
+  test('are announced packet by packet before they are delivered', async () => {
     const { broker, client } = await open();
     const heard: string[] = [];
     client.on('packetreceive', ({ cmd }) => heard.push(cmd));
@@ -115,7 +115,7 @@ describe('messages that are acknowledged later', () => {
 });
 
 describe('a connection that is lost', () => {
-  test('is opened again, unless that was called off', async () => {
+  test('is opened again, unless the client was ended', async () => {
     for (const isCalledOff of [false, true]) {
       const { broker, client } = await open({ reconnectPeriod: 60_000 });
       if (isCalledOff) stopReconnecting(client);
@@ -126,7 +126,7 @@ describe('a connection that is lost', () => {
     }
   });
 
-  test('has its stream where it is destroyed by hand', async () => {
+  test('closes when its stream is destroyed by hand', async () => {
     const { client } = await open();
     const closed = once(client, 'close');
     client.stream.destroy();
@@ -136,25 +136,28 @@ describe('a connection that is lost', () => {
 });
 
 describe('what the broker answers', () => {
-  test.each([0, 16, 0x87])('to each PUBLISH is told by its reason code, %i', async (reasonCode) => {
-    const { broker, client } = await open();
-    const publishOnce = createPublish(client);
-    const answers: [string, Error | null, number][] = [];
-    for (const topic of ['first', 'second'])
-      publishOnce(topic, Buffer.from('x'), (...answer) => answers.push([topic, ...answer]));
-    await until(() => broker.of('publish').length === 2, 'both messages');
-    const [first, second] = broker.of('publish').map(({ messageId = 0 }) => messageId);
-    broker.send({ cmd: 'puback', messageId: second ?? 0, reasonCode });
-    broker.send({ cmd: 'puback', messageId: first ?? 0, reasonCode: 0 });
-    await until(() => answers.length === 2, 'both answers');
-    const [ofSecond, ofFirst] = answers;
-    expect(ofFirst).toEqual(['first', null, 0]);
-    expect(ofSecond?.[0]).toBe('second');
-    const [, error, told] = ofSecond ?? [];
-    // From 0x80 on it is an error, MQTT 5 section 2.4.
-    if (reasonCode < 0x80) expect([error, told]).toEqual([null, reasonCode]);
-    else expect(refusalCodeOf(error as Error)).toBe(reasonCode);
-  });
+  test.each([0, 16, 0x87])(
+    'to each PUBLISH is reported by its reason code, %i',
+    async (reasonCode) => {
+      const { broker, client } = await open();
+      const publishOnce = createPublish(client);
+      const answers: [string, Error | null, number][] = [];
+      for (const topic of ['first', 'second'])
+        publishOnce(topic, Buffer.from('x'), (...answer) => answers.push([topic, ...answer]));
+      await until(() => broker.of('publish').length === 2, 'both messages');
+      const [first, second] = broker.of('publish').map(({ messageId = 0 }) => messageId);
+      broker.send({ cmd: 'puback', messageId: second ?? 0, reasonCode });
+      broker.send({ cmd: 'puback', messageId: first ?? 0, reasonCode: 0 });
+      await until(() => answers.length === 2, 'both answers');
+      const [ofSecond, ofFirst] = answers;
+      expect(ofFirst).toEqual(['first', null, 0]);
+      expect(ofSecond?.[0]).toBe('second');
+      const [, error, told] = ofSecond ?? [];
+      // From 0x80 on it is an error, MQTT 5 section 2.4.
+      if (reasonCode < 0x80) expect([error, told]).toEqual([null, reasonCode]);
+      else expect(refusalCodeOf(error as Error)).toBe(reasonCode);
+    },
+  );
 
   test('to a CONNECT that it refuses is an error with the reason code', async () => {
     const broker = await startBroker(false);

@@ -24,7 +24,7 @@ async function rows(text: string): Promise<unknown[]> {
   return (await database.db.query(text)).rows;
 }
 
-test('a file of SQL is run as a whole, in the schema given first, and noted by its name', async () => {
+test('a SQL file is run as a whole, in the first schema given, and recorded by its name', async () => {
   await write(
     '900001_one.sql',
     `-- Least writer: 0.2.0
@@ -42,7 +42,7 @@ insert into thing values (two());
   ).toEqual([{ name: '900001_one', program_version: '9.9.9', least_writer: '0.2.0', dated: true }]);
 });
 
-test('one that fails leaves neither what it did nor its name', async () => {
+test('one that fails leaves neither its effects nor its name', async () => {
   await write(
     '900002_two.sql',
     '-- Least writer: 0.2.0\ncreate table half (n int);\nselect 1/0;\n',
@@ -56,7 +56,7 @@ test('one that fails leaves neither what it did nor its name', async () => {
   ]);
 });
 
-test('a file of TypeScript is given a builder, and may leave the transaction', async () => {
+test('a TypeScript file gets a builder, and may leave the transaction', async () => {
   await write(
     '900003_three.ts',
     `// Least writer: 0.2.0

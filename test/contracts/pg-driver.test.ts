@@ -24,11 +24,11 @@ const copy = 'copy item from stdin (format binary)';
 const count = () => client.query<{ count: string }>('select count(*) from item');
 const streamOf = (one: unknown) => (one as pg.Client).connection.stream;
 
-test('a pool hands its pipelining to its clients', () => {
+test('a pool passes its pipelining on to its clients', () => {
   expect(client.pipeline).toBe(true);
 });
 
-test('what begins with a transaction leaves in one piece, and is answered in its order', async () => {
+test('what begins with a transaction is sent in one piece, and answered in order', async () => {
   const stream = streamOf(client);
   const begun = beginPipelined(client);
   const all = [count(), copyIn(client, copy, rowOf(1)), count(), copyIn(client, copy, rowOf(2))];
@@ -44,14 +44,14 @@ test('what begins with a transaction leaves in one piece, and is answered in its
   expect((await count()).rows[0]?.count).toBe('0');
 });
 
-test('a COPY that is refused takes its rows with it, and the connection goes on', async () => {
+test('a COPY that is refused discards its rows, and the connection continues', async () => {
   const refused = copyIn(client, 'copy nowhere from stdin (format binary)', rowOf(1));
   const after = count();
   await expect(refused).rejects.toMatchObject({ code: '42P01' });
   expect((await after).rows[0]?.count).toBe('0');
 });
 
-test('a connection that is broken off fails what is under way', async () => {
+test('a connection that breaks fails the queries in progress', async () => {
   const one = new pg.Client({ connectionString: database.url });
   one.on('error', () => undefined);
   await one.connect();
@@ -60,7 +60,7 @@ test('a connection that is broken off fails what is under way', async () => {
   expect(await waiting).toBe('Connection terminated unexpectedly');
 });
 
-test('a notice names the function that it comes from, and an error of the connection fails what is under way', async () => {
+test('a notice names its function, and a connection error fails the queries in progress', async () => {
   const one = new pg.Client({ connectionString: database.url });
   one.on('error', () => undefined);
   await one.connect();

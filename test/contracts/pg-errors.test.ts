@@ -24,7 +24,7 @@ async function openClient(settings: pg.ClientConfig = {}): Promise<pg.Client> {
   return client;
 }
 
-/** Takes connections, never says a word, and does with them what it is told. */
+/** Accepts connections and never answers; runs `onConnection` for each. */
 async function startDeafServer(onConnection: (socket: Socket) => void = () => undefined) {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
@@ -35,8 +35,8 @@ async function startDeafServer(onConnection: (socket: Socket) => void = () => un
   return { url: `postgres://nobody:x@127.0.0.1:${port}/none`, close: () => server.close() };
 }
 
-// Errors that pg makes itself have no code: their texts are a part of what this program relies on.
-describe('what pg says without a code', () => {
+// Errors that pg creates itself have no code, so this program relies on their texts.
+describe("pg's errors without a code", () => {
   it('a connection that ended under a query, and queries after it', async () => {
     const url = new URL(cluster.url());
     const proxy = await startProxy(Number(url.port));
@@ -65,7 +65,7 @@ describe('what pg says without a code', () => {
     rude.close();
   });
 
-  it('statements behind an error in a transaction, which blame nobody', async () => {
+  it('statements after an error in a transaction, which are not to blame', async () => {
     const client = await openClient();
     await client.query('begin');
     await failureOf(client.query('select 1 / 0'));
@@ -81,7 +81,7 @@ describe('what pg says without a code', () => {
     await client.end();
   });
 
-  it('a server that takes a connection and says nothing, by a client and by a pool', async () => {
+  it('a server that accepts a connection and says nothing, by a client and by a pool', async () => {
     const deaf = await startDeafServer();
     const client = new pg.Client({ connectionString: deaf.url, connectionTimeoutMillis: 100 });
     client.on('error', () => undefined);
@@ -99,7 +99,7 @@ describe('what pg says without a code', () => {
   });
 });
 
-describe('what PostgreSQL says with a code', () => {
+describe("PostgreSQL's errors with a code", () => {
   it.each([
     ['select 1/0', 'unstorable'],
     ["select 'x'::int", 'unstorable'],
@@ -131,7 +131,7 @@ describe('what PostgreSQL says with a code', () => {
   });
 });
 
-describe('what no database says', () => {
+describe('errors that no database causes', () => {
   it.each([
     ['a fault of ours', new TypeError('x is not a function')],
     ['a text that only sounds like it', new Error('our own timeout while parsing')],

@@ -7,7 +7,7 @@ const password = 'told to nobody';
 let server: Server | undefined;
 afterEach(() => server?.close());
 
-/** Whoever took the port over: says these bytes to each client and gives what came back. */
+/** An impostor on the port: sends these bytes to each client and returns what came back. */
 async function startImpostor(question: Buffer): Promise<{ url: string; heard(): Promise<Buffer> }> {
   const pieces: Buffer[] = [];
   let over = () => {};
@@ -32,12 +32,12 @@ async function startImpostor(question: Buffer): Promise<{ url: string; heard(): 
 test.each([
   ['the clear text', Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3])],
   ['its MD5', Buffer.from([0x52, 0, 0, 0, 12, 0, 0, 0, 5, 1, 2, 3, 4])],
-])('who asks for %s gets nothing, and the connection ends', async (_, question) => {
+])('a server that asks for %s gets nothing, and the connection ends', async (_, question) => {
   const impostor = await startImpostor(question);
   const client = createScramClient({ connectionString: impostor.url });
   await expect(client.connect()).rejects.toThrow('asked for the clear-text password');
   const heard = await impostor.heard();
   expect(heard.includes('somebody')).toBe(true);
-  // The StartupMessage, which begins with its length, and no PasswordMessage behind it.
+  // Only the StartupMessage, which begins with its length, and no PasswordMessage.
   expect(heard.length).toBe(heard.readInt32BE(0));
 });

@@ -3,7 +3,7 @@ import { Histogram, Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { DurationHistogram } from '../../src/metrics/duration-histogram.ts';
 
-test('tells what the histogram of the library tells', async () => {
+test("gives the same figures as the library's histogram", async () => {
   const options = { name: 'waited_seconds', help: 'A wait.', buckets: [0.002, 0.1, 1, 10] };
   const seconds = fc.oneof(
     fc.double({ min: 0, max: 20, noNaN: true }),

@@ -8,7 +8,7 @@ let server: Server;
 let near: Socket;
 let taken: string[] = [];
 let urls: (string | undefined)[] = [];
-/** Whether reading goes on. */
+/** Whether reading may continue. */
 let mayGoOn = true;
 let isHandedOn = false;
 
@@ -41,7 +41,7 @@ const dial = () => connect({ host: '127.0.0.1', port: (server.address() as Addre
 const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 const said = () => taken.join('');
 
-test('node:http parses what it is given with `data`, and nothing else', async () => {
+test('node:http parses only what arrives with `data`', async () => {
   const far = dial();
   far.write(request('/a') + request('/b'));
   await expect.poll(said).toBe(request('/a') + request('/b'));
@@ -54,13 +54,13 @@ test('node:http parses what it is given with `data`, and nothing else', async ()
   far.destroy();
 });
 
-test('a socket is read until its taker has enough, and again when it is resumed', async () => {
+test('a socket is read until its consumer has enough, and again when it is resumed', async () => {
   mayGoOn = false;
   const far = dial();
   far.write('a');
   await expect.poll(said).toBe('a');
   far.write('b');
-  // What is written later on another connection is read: this one would have been as well.
+  // What is written later on another connection is read, so this one would have been read too.
   const first = near;
   const other = dial();
   other.write('c');
@@ -73,7 +73,7 @@ test('a socket is read until its taker has enough, and again when it is resumed'
   for (const socket of [far, other]) socket.destroy();
 });
 
-test('the parser pauses and resumes the socket with its own methods, as a body is read', async () => {
+test('the parser pauses and resumes the socket with its own methods while a body is read', async () => {
   const asked: string[] = [];
   server.removeAllListeners('request');
   server.on('request', (one) => void setImmediate(() => one.resume()));
@@ -103,7 +103,7 @@ test('with `httpAllowHalfOpen` a client that has ended its side is still answere
   expect(text).toContain('late');
 });
 
-test('more is read at once where more is to come, in the middle of reading too', async () => {
+test('more is read at once if more is expected, even in the middle of reading', async () => {
   let readMore = (): void => {};
   const lengths: number[] = [];
   const readThrough = createSocketReads();
@@ -124,7 +124,7 @@ test('more is read at once where more is to come, in the middle of reading too',
   reader.close();
 });
 
-test('the parser pauses the socket once as many bytes of a body are unread as was said', async () => {
+test("the parser pauses the socket once the given number of a body's bytes are unread", async () => {
   const asked: string[] = [];
   server.removeAllListeners('request');
   server.on('request', (one) => bufferAtMost(one, 3));

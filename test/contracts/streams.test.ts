@@ -20,7 +20,7 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** Both ends of a connection to this server, whose end is had from `onNear`. */
+/** Both ends of a connection to this server, whose end comes from `onNear`. */
 async function pairOf(
   server: Server,
   onNear: (take: (near: Duplex) => void) => void,
@@ -81,7 +81,7 @@ const kinds = [
 ];
 
 describe.each(kinds)('a gated stream over $name', ({ open }) => {
-  test('gives nothing while the gate is shut, and then all of it in order', async () => {
+  test('delivers nothing while the gate is shut, and then everything in order', async () => {
     const { near, far, close } = await open();
     const sent = Buffer.alloc(8 * 1_048_576);
     for (let at = 0; at < sent.length; at += 4) sent.writeUInt32BE(at, at);
@@ -91,7 +91,7 @@ describe.each(kinds)('a gated stream over $name', ({ open }) => {
       asked += 1;
       const chunk = isOpen ? read() : null;
       if (chunk === null || chunk.length < 2) return chunk;
-      // As the connector ends a read at the border of a packet.
+      // As the connector ends a read at a packet's boundary.
       near.unshift(chunk.subarray(chunk.length >> 1));
       return chunk.subarray(0, chunk.length >> 1);
     });
@@ -106,7 +106,7 @@ describe.each(kinds)('a gated stream over $name', ({ open }) => {
     for (let at = 0; at < sent.length; at += 65_536) far.write(sent.subarray(at, at + 65_536));
     await until(() => asked > 0 && near.readableLength >= highWaterMark, 'a full buffer');
     expect(bytes).toBe(0);
-    // What is not read stays with the other side: it is not taken into memory here.
+    // What is not read stays with the other side, and does not fill memory here.
     expect(near.readableLength).toBeLessThan(sent.length / 8);
     isOpen = true;
     wakeReader(near);

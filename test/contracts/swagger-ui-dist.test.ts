@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => http.close());
 
-test('each file that the page names is in the package', async () => {
+test('the package has each file that the page names', async () => {
   const { text } = await http.fetch('/docs');
   const named = [...text.matchAll(/(?:href|src)="(\/docs\/[^"]+\.[^"]+)"/g)].map(
     ([, path = '']) => path,
@@ -21,7 +21,7 @@ test('each file that the page names is in the package', async () => {
   }
 });
 
-test('the script, where no module loader is, makes the function that the page calls', async () => {
+test('without a module loader, the script creates the function that the page calls', async () => {
   const { text } = await http.fetch('/docs/swagger-ui-bundle.js');
   expect(text.slice(0, 1_000)).toMatch(/\w+\.SwaggerUIBundle=\w+\(\)/);
 });

@@ -6,7 +6,7 @@ import { makeCollectGarbage } from '../../src/process/v8.ts';
 
 const options = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' });
 
-// V8 says nothing of a flag that it does not know when a program sets it.
+// V8 reports no error if a program sets a flag that it does not know.
 test.each([
   '--allocation-site-pretenuring',
   '--heap-growing-percent',
@@ -16,7 +16,7 @@ test.each([
   expect(options.split('\n').some((line) => line.startsWith(`  ${flag} (`))).toBe(true);
 });
 
-test('all garbage is collected when it is asked for', () => {
+test('all garbage is collected on request', () => {
   const collect = makeCollectGarbage();
   const garbage = new WeakRef({});
   return new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
@@ -29,7 +29,7 @@ test.each([
   { flags: ['--max-old-space-size=512'], megabytes: 512 },
   { flags: ['--max-old-space-size=512', '--max-semi-space-size=32'], megabytes: 512 },
   { flags: ['--max-old-space-size=2048', '--max-semi-space-size=16'], megabytes: 2_048 },
-])('the heap limit is what $flags names', async ({ flags, megabytes }) => {
+])('$flags sets the heap limit', async ({ flags, megabytes }) => {
   const file = fileURLToPath(new URL('../../src/process/v8.ts', import.meta.url));
   const script = `import(${JSON.stringify(file)}).then((v8) => console.log(v8.findHeapLimit() / 2 ** 20))`;
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, '-e', script]);

@@ -38,15 +38,15 @@ const large = JSON.stringify({ x: 'x'.repeat(2_000) });
 
 test.each([
   ['JSON', 'application/json'],
-  ['JSON of a kind', 'application/merge-patch+json'],
-])('%s is handed over as text, and parsed here', async (_, type) => {
+  ['a JSON subtype', 'application/merge-patch+json'],
+])('%s is passed on as text, and parsed here', async (_, type) => {
   const number = '{"n":12345678901234567890}';
   expect(await send(number, { 'Content-Type': type })).toEqual({
     read: JSON.parse(number) as unknown,
   });
 });
 
-test('a body without a byte is none', async () => {
+test('an empty body is none', async () => {
   expect(await send('')).toEqual({ read: 'nothing' });
 });
 
@@ -61,7 +61,7 @@ test.each([
 });
 
 test.each(['gzip', 'deflate', 'br'])(
-  'bytes that are no %s are told by the code of zlib',
+  "bytes that are not %s are recognised by zlib's code",
   async (encoding) => {
     expect(await send('this is not packed', { 'Content-Encoding': encoding })).toEqual({
       refused: 'invalid-input',
@@ -69,7 +69,7 @@ test.each(['gzip', 'deflate', 'br'])(
   },
 );
 
-test('too much is refused with its status, and so is an encoding that nobody knows', async () => {
+test('too much is refused with its status, and so is an unknown encoding', async () => {
   expect(await send(large)).toEqual({ refused: 413 });
   expect(await send('{}', { 'Content-Encoding': 'zip' })).toEqual({ refused: 415 });
 });

@@ -5,7 +5,7 @@ import { checkInParts, findUnknownMembers, knownOf } from '../../src/lib/schema.
 const many = Array.from({ length: 2_000 }, (_, n) => (n === 1_500 ? 'x' : n));
 const list = z.array(z.number());
 
-/** The sizes of what was checked in one go, and where faults are. */
+/** The sizes of what was checked at once, and the places of faults. */
 function partsOf(schema: z.ZodType, value: unknown) {
   const parts = [...checkInParts(schema, value)];
   return {
@@ -14,7 +14,7 @@ function partsOf(schema: z.ZodType, value: unknown) {
   };
 }
 
-describe('a schema is taken apart by its definition', () => {
+describe('a schema is divided by its definition', () => {
   test.each([
     ['an array', list],
     ['an optional one', list.optional()],
@@ -45,14 +45,14 @@ describe('a schema is taken apart by its definition', () => {
   });
 });
 
-describe('what a schema knows is read from its definition', () => {
+describe('the members that a schema knows are read from its definition', () => {
   const one = z.object({ a: z.int() });
   test.each([
     ['an object', one],
     ['a strict one', z.strictObject({ a: z.int() })],
     ['a refined one', one.superRefine(() => {})],
     ['an optional one with a default', one.optional().default({ a: 1 })],
-    ['one that is transformed, by what comes in', one.transform(() => 1)],
+    ['a transformed one, by its input', one.transform(() => 1)],
     ['one that is transformed first', one.pipe(z.object({ a: z.int() }))],
     ['a union', z.union([one, z.string()])],
     ['a union by a discriminator', z.discriminatedUnion('a', [z.object({ a: z.literal(1) })])],
@@ -66,7 +66,7 @@ describe('what a schema knows is read from its definition', () => {
     ['one with a catchall', one.catchall(z.int())],
     ['a record', z.record(z.string(), z.int())],
     ['anything', z.unknown()],
-  ])('%s takes any', (_, schema) => {
+  ])('%s accepts any', (_, schema) => {
     expect(findUnknownMembers(knownOf(schema), { a: 1, b: 2 }, 10)).toEqual([]);
   });
 });

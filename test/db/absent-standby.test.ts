@@ -23,7 +23,7 @@ afterAll(async () => {
   await cluster.remove();
 });
 
-/** What an operator does with statements that hang. */
+/** What an operator does about statements that hang. */
 const cancelAll = () =>
   runOn(cluster.url(), (client) =>
     client.query(
@@ -32,7 +32,7 @@ const cancelAll = () =>
   );
 const unavailable = { code: 'unavailable', message: expect.stringContaining('standby') as unknown };
 
-it('what only reads waits for the standby before it commits', async () => {
+it('a transaction that only reads waits for the standby before it commits', async () => {
   const waiting = await standby.watch();
   let isOver = false;
   const reading = db.transaction((tx) => tx.query('select 1')).then(() => (isOver = true));
@@ -42,7 +42,7 @@ it('what only reads waits for the standby before it commits', async () => {
   await reading;
 });
 
-it('all who have their reads confirmed share a commit', async () => {
+it('all callers that confirm their reads share a commit', async () => {
   const waiting = await standby.watch();
   const first = db.confirmReads();
   await waiting();
@@ -66,7 +66,7 @@ it.each([
   await expect(db.query('select 1')).resolves.toMatchObject({ rowCount: 1 });
 });
 
-it('a transaction behind one whose wait is cancelled has failed too', async () => {
+it('a transaction behind one whose wait is cancelled fails too', async () => {
   const { promise: committing, resolve } = Promise.withResolvers<Committing>();
   const waiting = await standby.watch();
   const insert = (options: Parameters<Database['transaction']>[1]) =>
@@ -84,7 +84,7 @@ it('a transaction behind one whose wait is cancelled has failed too', async () =
   ]);
 });
 
-/** What this program has in the server, under the name that its connections have. */
+/** This program's sessions in the server, by the name of its connections. */
 async function countSessions(name: string): Promise<number> {
   const { rowCount } = await db.query('select from pg_stat_activity where application_name = $1', [
     name,
@@ -142,13 +142,13 @@ it('a pool that is closed while commits wait leaves no session behind', async ()
   await expect.poll(() => countSessions('closed')).toBe(0);
 });
 
-it('a probe names it, and stays in the one session in which it waits', async () => {
+it('a probe reports it, and stays in the one session in which it waits', async () => {
   const own = { maxConnections: 1, applicationName: 'probe' };
   const open = () => openTestDatabase(cluster.url(), own);
   const probe = createWriteProbe({ open, look: db, patienceMs: 500 });
   const away = { reason: 'standby-away' };
   for (let time = 0; time < 3; time += 1) await expect.poll(probe.probe).toEqual(away);
-  // A busy machine may have let it begin anew, in a session that replaces the one before.
+  // On a busy machine it may have started again, in a session that replaces the previous one.
   await expect.poll(() => countSessions('probe')).toBe(1);
   await standby.letGo();
   await expect.poll(probe.probe).toBeNull();
@@ -164,7 +164,7 @@ it('a probe that is closed while its commit waits leaves no session behind', asy
   await expect.poll(() => countSessions('closed-probe')).toBe(0);
 });
 
-it('what is closed before it is connected leaves no session behind', async () => {
+it('a connection that is closed while connecting leaves no session behind', async () => {
   const own = openTestDatabase(cluster.url(), {
     maxConnections: 1,
     applicationName: 'closed-early',

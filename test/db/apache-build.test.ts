@@ -13,7 +13,7 @@ import { openTestDatabase } from '../support/database.ts';
 
 const day = 86_400_000;
 
-/** TimescaleDB as some distributions and clouds have it: without what is under its own licence. */
+/** TimescaleDB as some distributions and clouds offer it: without the features under its own licence. */
 describe.skipIf(findTimescaleBinDir() === null)("TimescaleDB's Apache build", () => {
   let cluster: Cluster;
   let db: Database;
@@ -38,7 +38,7 @@ describe.skipIf(findTimescaleBinDir() === null)("TimescaleDB's Apache build", ()
     await cluster?.remove();
   });
 
-  test('keeps the history in ordinary tables, with retention by deleting', async () => {
+  test('keeps the history in ordinary tables, and expires it by deleting rows', async () => {
     expect(await readHistoryKind(db)).toBe('plain');
     const device = await newDevice(db);
     const { deviceId } = device;

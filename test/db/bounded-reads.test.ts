@@ -9,7 +9,7 @@ import { walkEvents } from '../../src/events/export.ts';
 import { listMeasurements, toCursor, type PointRow } from '../../src/measurements/queries.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
-/** A node of `explain (analyze, buffers, format json)`, as far as it is looked at. */
+/** A node of `explain (analyze, buffers, format json)`; only the members that are used here. */
 type Node = {
   'Relation Name'?: string;
   'Actual Loops': number;
@@ -23,7 +23,7 @@ type Node = {
 const manyAlarms = 20_000;
 const siteDevices = 30;
 
-describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
+describe.each(databaseKinds)('rows read for one answer, on %s', (kind) => {
   let database: TestDatabase;
   let db: Database;
   let accountId: number;
@@ -34,7 +34,8 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     ({ db } = database);
     accountId = await addAccount('many');
     uuids = await addDevices(accountId);
-    // Three in four are of the first device, which has no label; the others in turn. One in ten is open still.
+    // Three in four belong to the first device, which has no label; the rest is spread over the others. One in ten is
+    // still open.
     await db.query(
       `with numbered as (
          select d.*, row_number() over (order by d.id) - 1 as n from device d where account_id = $1)
@@ -69,7 +70,9 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     return rows[0]?.id ?? 0;
   }
 
-  /** The first without a label, one alone with its own, the others of a site; with configurations of 60 kB. */
+  /**
+   * The first device without a label, one with a label of its own, the others of a site; with configurations of 60 kB.
+   */
   async function addDevices(owner: number): Promise<string[]> {
     const { rows } = await db.query<{ uuid: string }>(
       `with added as (
@@ -87,7 +90,7 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     return rows.map(({ uuid }) => uuid);
   }
 
-  /** What the last statement of `work` does, by the database. */
+  /** The plan of the last statement of `work`. */
   async function planOf(work: (sql: Sql) => Promise<unknown>): Promise<Node> {
     let last: [string, unknown[]] = ['', []];
     const watched = {
@@ -129,13 +132,16 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     ],
   ];
 
-  it.each(filters)('a page of alarms reads no more of them than its bound: %s', async (_, of) => {
-    const filter = whole(of);
-    const plan = await planOf((sql) => listAlarms(sql, filter));
-    // An entry of each device, a page of each of so many devices, and the page itself.
-    const bound = siteDevices * (1 + filter.limit) + 3 * filter.limit;
-    expect(rowsOf(plan, 'alarm')).toBeLessThanOrEqual(bound);
-  });
+  it.each(filters)(
+    'a page of alarms reads no more rows than its limit allows: %s',
+    async (_, of) => {
+      const filter = whole(of);
+      const plan = await planOf((sql) => listAlarms(sql, filter));
+      // One entry of each device, a page of each of as many devices, and the page itself.
+      const bound = siteDevices * (1 + filter.limit) + 3 * filter.limit;
+      expect(rowsOf(plan, 'alarm')).toBeLessThanOrEqual(bound);
+    },
+  );
 
   it.each([
     ...filters,
@@ -172,7 +178,7 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     return { accountId, within: null, limit: 20, ...of, deviceUuid };
   }
 
-  it('those of a removed device are not walked, until they are deleted', async () => {
+  it('alarms of a removed device are not read until they are deleted', async () => {
     const owner = await addAccount('removing');
     const [first, second] = await addDevices(owner);
     await db.query(
@@ -185,7 +191,7 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
         order by i`,
       [owner, first, second],
     );
-    // As a removal leaves it until the pieces come to it.
+    // As a removal leaves it before its pieces are deleted.
     await db.query(
       `with removed as (
          insert into removed_device (device_id, account_id) select id, account_id from device where uuid = $1)
@@ -202,14 +208,14 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     }
   });
 
-  it('the device of another account is not looked into', async () => {
+  it('devices of another account are not read', async () => {
     const stranger = await addAccount('stranger');
     const filter = { ...whole({}), accountId: stranger, deviceUuid: uuids[0] };
     expect(await listAlarms(db, filter)).toEqual([]);
     expect(rowsOf(await planOf((sql) => listAlarms(sql, filter)), 'alarm')).toBe(0);
   });
 
-  it('a page of the values of many senses reads some pages, and not one of each sense', async () => {
+  it('a page of values of many senses reads a few pages, not one of each sense', async () => {
     const [senses, points, limit] = [60, 200, 50];
     const { rows } = await db.query<{ seriesId: number; sId: string }>(
       `insert into series (device_id, s_id)
@@ -232,9 +238,9 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     };
     const { watched, rowsRead } = watch();
     const page = await listMeasurements(watched, range, limit);
-    // Each sense has its newest here, and what may be of the page is read once more.
+    // The newest of each sense, and the candidates for the page once more.
     expect(rowsRead()).toBeLessThanOrEqual(2 * senses + 3 * limit);
-    // All of it, in pages, is what there is, in order.
+    // All pages together contain everything, in order.
     const found = [...page];
     for (let last = page; last.length === limit;) {
       last = await listMeasurements(db, range, limit, toCursor(found.at(-1) as PointRow));
@@ -246,7 +252,7 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     expect(new Set(order).size).toBe(order.length);
   });
 
-  /** Answers statements, and counts the rows that they look at. */
+  /** Runs statements, and counts the rows that they read. */
   function watch() {
     let read = 0;
     const watched = {
@@ -262,7 +268,7 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     return { watched, rowsRead: () => read };
   }
 
-  /** Rows that were looked at in tables, chunks among them. */
+  /** Rows read from tables, including chunks. */
   function readOf(node: Node): number {
     const below = (node.Plans ?? []).reduce((sum, each) => sum + readOf(each), 0);
     if (node['Relation Name'] === undefined) return below;
@@ -270,11 +276,11 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     return below + each * node['Actual Loops'];
   }
 
-  it('an export of events begins with a few, also where none is wanted', async () => {
+  it('an export of events starts with a few rows, even if none is wanted', async () => {
     const deviceId = (
       await db.query<{ id: number }>('select id from device where uuid = $1', [uuids[0]])
     ).rows[0]?.id as number;
-    // Most of one week as TimescaleDB divides them, a few of the next one.
+    // Most of them in one week as TimescaleDB divides them, a few in the next one.
     await db.query(
       `insert into event (device_id, type, ts, key, body)
        select $1, 'device', to_timestamp(floor(extract(epoch from now()) / 604800) * 604800) + (10 - n) * interval '1 minute',
@@ -300,17 +306,17 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     expect(all.split('\n')).toHaveLength(5_001);
   });
 
-  it('a search reads names and serial numbers, and no configuration', async () => {
+  it('a search reads names and serial numbers, but no configuration', async () => {
     const filter = { accountId, labels: null, nowTs: Date.now(), intermittent: [] };
     const search = (text: string) => (sql: Sql) =>
       findDevices(sql, { ...filter, search: text }, 10);
     expect(await search('serial 31')(db)).toMatchObject([{ uuid: uuids[31], serial: 'Serial 31' }]);
     const plan = await planOf(search('zzz'));
-    // A configuration has ten pages or so.
+    // A configuration has about ten pages.
     expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(siteDevices * 4);
   });
 
-  it('the removal of contacts reads what waits for them, and not the messages of all', async () => {
+  it("the removal of contacts reads the messages that wait for them, and not everybody's", async () => {
     const plan = await planOf((sql) => removeContacts(sql, [1, 2], Date.now()));
     expect(rowsOf(plan, 'notification')).toBeLessThan(20);
     const { rows } = await db.query<{ state: string; reason: string | null }>(

@@ -27,21 +27,21 @@ describe.each([{ pipeline: true }, { pipeline: false }])('rows copied in, %o', (
   });
   afterAll(() => db.close());
 
-  it('are what they were', async () => {
+  it('are stored unchanged', async () => {
     const items: Parameters<typeof rowsOf> = [
       [1, 0, 0.1],
       [-1, -1, -5e-324],
       [2 ** 53 - 1, 1_700_000_000_123, NaN],
       [-(2 ** 53 - 1), 253_402_300_799_999, 1.7976931348623157e308],
     ];
-    // More than there is room for at first.
+    // More than fit into the first buffer.
     for (let n = 100; n < 5_000; n += 1) items.push([n, n, -n]);
     await db.transaction((tx) => tx.copyIn(statement, rowsOf(...items)));
     const { rows } = await db.query('select n, at, val from item');
     expect(rows.map(Object.values)).toEqual(items);
   });
 
-  it('have their place among other statements', async () => {
+  it('keep their order among other statements', async () => {
     const counts = await db.transaction(async (tx) => {
       const count = () =>
         tx.query<{ count: number }>('select count(*) from item where n between 10 and 19');

@@ -17,7 +17,7 @@ afterAll(() => database.drop());
 const unavailable = expect.objectContaining({ code: 'unavailable' }) as unknown;
 
 describe('a transaction', () => {
-  it('is taken back when its work throws, and gives its connection back', async () => {
+  it('is rolled back when its work throws, and releases its connection', async () => {
     for (let n = 0; n < 20; n += 1)
       await expect(
         db.transaction(async (tx) => {
@@ -29,7 +29,7 @@ describe('a transaction', () => {
     expect(db.pool.idleCount).toBe(db.pool.totalCount);
   });
 
-  it('says "unavailable" when its connection ends between two statements, and the next works', async () => {
+  it('fails as "unavailable" if its connection ends between two statements, and the next one works', async () => {
     const lost = db.transaction(async (tx) => {
       const { rows } = await tx.query<{ pid: number }>('select pg_backend_pid() as pid');
       await runOn(database.url, (client) =>
@@ -42,13 +42,13 @@ describe('a transaction', () => {
     expect((await db.query('select n from item')).rows).toEqual([{ n: 3 }]);
   });
 
-  it('keeps its own errors', async () => {
+  it('passes on other errors of the database', async () => {
     await expect(db.query('insert into item values (3)')).rejects.toMatchObject({ code: '23505' });
   });
 });
 
 describe('values', () => {
-  it('come as numbers where they are points in time or identities', async () => {
+  it('are numbers if they are times or identities', async () => {
     const { rows } = await db.query(
       `select ms_to_timestamp($1) as ts, 9007199254740991::bigint as id`,
       [1_700_000_000_123],
@@ -69,7 +69,7 @@ describe('a server that is away', () => {
     await cluster.remove();
   });
 
-  it('is "unavailable" while it is stopped, and there again afterwards', async () => {
+  it('is "unavailable" while it is stopped, and available again afterwards', async () => {
     await away.query('select 1');
     await cluster.halt('immediate');
     await expect(away.query('select 1')).rejects.toEqual(unavailable);
@@ -77,7 +77,7 @@ describe('a server that is away', () => {
     await vi.waitFor(() => away.query('select 1'), { timeout: 60_000 });
   });
 
-  it('is "unavailable" when it takes too long, and when it does not answer at all', async () => {
+  it('is "unavailable" if it takes too long, or does not answer at all', async () => {
     await expect(away.query('select pg_sleep(30)')).rejects.toEqual(unavailable);
     const { rows } = await away.query<{ pid: number }>('select pg_backend_pid() as pid');
     process.kill(rows[0]?.pid ?? 0, 'SIGSTOP');
@@ -98,9 +98,9 @@ describe('a server that is away', () => {
   });
 });
 
-describe('a database with other forms of values', () => {
+describe('a database with other formats of values', () => {
   const noon = Date.UTC(2026, 10, 5, 12);
-  // In these the text of a double is shorter than it is with all of its digits.
+  // With these settings the text of a double is shorter than with all of its digits.
   const numbers = [0.1 + 0.2, Number.MAX_VALUE, 5e-324, -1 / 3];
 
   it.each([

@@ -10,7 +10,7 @@ import { runOn, schema } from '../support/template.ts';
 const binDir = findTimescaleBinDir();
 const dayMs = 86_400_000;
 
-/** The commands of docs/storage.md: those on the old server, and those on the new one. */
+/** The commands in docs/storage.md for the old server and for the new one. */
 const [, ...recipe] = blocksOf(
   getSection('Backup: a database of your own', 'docs/storage.md'),
   'sh',
@@ -41,7 +41,7 @@ describe.skipIf(binDir === null).each([
     url.password = 'of this role';
     return url.href;
   };
-  /** Starts the service until it is ready, then does `meanwhile`, and ends it in order; gives its log. */
+  /** Starts the service until it is ready, runs `meanwhile`, stops it in order, and returns its log. */
   const serve = async (url: string, meanwhile: () => Promise<void> = async () => {}) => {
     const program = runProgram(process.execPath, ['src/main.ts'], {
       env: {
@@ -84,7 +84,7 @@ describe.skipIf(binDir === null).each([
       return rows;
     });
 
-  test('keep what was measured, who owns it, and the rights of the role that only uses it', async () => {
+  test('keep what was measured, the owners, and the rights of the role that only uses it', async () => {
     await runOn(old.url(), async (sql) => {
       for (const role of ['sensorium_owns', 'sensorium_runs'])
         await sql.query(`create role ${role} login password 'of this role'`);
@@ -140,7 +140,7 @@ describe.skipIf(binDir === null).each([
         for (const { job_id: id } of jobs) await sql.query(`call run_job(${id})`);
       });
 
-    // The role without DDL runs the service, whose upkeep drops what is too old.
+    // The role without DDL rights runs the service, whose upkeep drops expired chunks.
     const log = await serve(asRole(fresh, 'sensorium_runs'), async () => {
       await expect
         .poll(async () => (await days(fresh.url('sensorium'))).map(({ val }) => val), {

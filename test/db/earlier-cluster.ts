@@ -21,14 +21,14 @@ import { silent } from './earlier.ts';
 
 export type EarlierServer = {
   port: number;
-  /** Of the superuser, who did everything then. */
+  /** For the superuser, whom everything used then. */
   url(database: string): string;
   stop(): Promise<void>;
 };
 
 /**
- * The embedded database as a version before 0.3.0 leaves it that worked on this one's schema, as it may, and was killed:
- * the server runs and listens at a port, everything is the superuser's, and there is no other role.
+ * Leaves the embedded database as a version before 0.3.0 does that used this version's schema and was killed: the
+ * server runs and listens at a port, everything belongs to the superuser, and there is no other role.
  */
 export async function leaveEarlierServer(dataDir: string): Promise<EarlierServer> {
   mkdirSync(dataDir);

@@ -26,7 +26,7 @@ const start = (dataDir: string) => startEmbeddedDatabase({ dataDir, log: silent 
 const notOwnedIn = async (dataDir: string) => runOn(await superuserUrl(dataDir), listNotOwned);
 const postmaster = (dataDir: string) => readPostmasterFile(join(dataDir, 'postgresql'));
 
-/** `code` of the error; null where somebody accepts. */
+/** The error's `code`; null if something accepts the connection. */
 async function whyNoConnection(port: number): Promise<string | null> {
   const socket = connect(port, '127.0.0.1');
   try {
@@ -61,7 +61,7 @@ describe.each(shortOnly(['a data directory that a version before 0.3.0 worked on
     const database = await start(dataDir);
     expect(await whyNoConnection(earlier.port)).toBe('ECONNREFUSED');
     expect((await postmaster(dataDir))?.address.port).not.toBe(earlier.port);
-    // What an operator made elsewhere stays theirs.
+    // Objects that an operator created elsewhere stay theirs.
     expect(new Set(await notOwnedIn(dataDir))).toEqual(
       new Set(['public.operators', 'public._operators']),
     );
@@ -73,7 +73,7 @@ describe.each(shortOnly(['a data directory that a version before 0.3.0 worked on
     await database.stop();
   });
 
-  it('is handed over once more after the superuser made something there', async () => {
+  it('is handed over once more after the superuser created something there', async () => {
     const first = await start(dataDir);
     await runOn(await superuserUrl(dataDir), async (client) => {
       await client.query('drop table public.operators');
@@ -108,7 +108,7 @@ describe.each(shortOnly(['a data directory that a version before 0.3.0 worked on
 });
 
 describe.each(longOnly(['such a data directory']))('%s', () => {
-  it('is refused while its service runs, which goes on, and without its password', async () => {
+  it('is refused while its service runs, which continues, and without its password', async () => {
     const dataDir = join(dir, 'used');
     const earlier = await leaveEarlierServer(dataDir);
     const before = await postmaster(dataDir);
@@ -127,10 +127,10 @@ describe.each(longOnly(['such a data directory']))('%s', () => {
     await (await start(dataDir)).stop();
   });
 
-  it('is handed over by the next start where one was killed in the middle of it', async () => {
+  it('is handed over by the next start if the previous one was killed in the middle', async () => {
     const dataDir = join(dir, 'killed');
     const earlier = await leaveEarlierServer(dataDir);
-    // It stands still behind the first table, which then is handed over and not yet committed.
+    // It waits after the first table, which is then handed over but not committed.
     await runOn(earlier.url('sensorium'), (client) =>
       client.query(
         `create table public.passed ();
@@ -159,12 +159,12 @@ describe.each(longOnly(['such a data directory']))('%s', () => {
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
     await ended;
-    // The role is there, and nothing is its own but the database.
+    // The role exists, and owns nothing but the database.
     expect(await runOn(await superuserUrl(dataDir), listSuperusers)).toEqual(before);
     await runOn(await superuserUrl(dataDir), (client) =>
       client.query('insert into public.passed default values'),
     );
-    // The server does not notice at once that the killed one is gone: its session is ended.
+    // The server does not notice at once that the killed process is gone, so its session is ended.
     const lines: string[] = [];
     const log = { info: () => undefined, warn: (_: object, line: string) => lines.push(line) };
     const database = await startEmbeddedDatabase({ dataDir, log });
@@ -177,7 +177,7 @@ describe.each(longOnly(['such a data directory']))('%s', () => {
   });
 });
 
-it('makes the database where a first start was killed before it was there', async () => {
+it('creates the database if a first start was killed before creating it', async () => {
   const dataDir = join(dir, 'without');
   const first = await start(dataDir);
   await runOn(await superuserUrl(dataDir, 'postgres'), (client) =>

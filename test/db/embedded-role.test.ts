@@ -30,7 +30,7 @@ const asSuperuser = async <T extends object>(text: string): Promise<T[]> =>
   runOn(await superuserUrl(dataDir), async (client) => (await client.query<T>(text)).rows);
 
 describe('the service on the embedded database', () => {
-  it('works as a role that has no right but to what it owns', async () => {
+  it('works as a role with rights only on what it owns', async () => {
     const [found] = await asSuperuser(
       `select rolcanlogin, rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls,
               (select count(*)::int from pg_auth_members where member = pg_roles.oid) as memberships
@@ -55,7 +55,7 @@ describe('the service on the embedded database', () => {
           where backend_type = 'client backend' and pid <> pg_backend_pid()
           group by usename`,
       );
-    // The server forgets a session a moment after its client has ended it.
+    // The server removes a session a moment after its client has ended it.
     await expect.poll(listSessions).toEqual([{ usename: role, watches: true, works: true }]);
   });
 
@@ -63,7 +63,7 @@ describe('the service on the embedded database', () => {
     expect(await runOn(await superuserUrl(dataDir), listNotOwned)).toEqual([]);
   });
 
-  it('has a password that only its owner reads, and lets npm run account in with it', async () => {
+  it('has a password that only its owner can read, and npm run account logs in with it', async () => {
     const password = readFileSync(join(dataDir, 'service-password'), 'utf8').trim();
     expect(password).not.toBe(readFileSync(join(dataDir, 'database-password'), 'utf8').trim());
     const address = await findAddress(dataDir);
@@ -75,7 +75,7 @@ describe('the service on the embedded database', () => {
     expect([await list.ended(), list.stderr()]).toEqual([0, '']);
   });
 
-  it('is not shut out by who starts another one beside it after its password was lost', async () => {
+  it('is not locked out when another one is started beside it after its password was lost', async () => {
     const file = join(dataDir, 'service-password');
     const password = readFileSync(file, 'utf8');
     rmSync(file);
@@ -88,21 +88,21 @@ describe('the service on the embedded database', () => {
     await runOn(own, (client) => client.query('select from public.migration'));
   });
 
-  it('starts again without the secret of the superuser', async () => {
+  it("starts again without the superuser's password", async () => {
     await service.close();
     const file = join(dataDir, 'database-password');
     renameSync(file, `${file}.away`);
     service = await startAt(home);
     await service.close();
     renameSync(`${file}.away`, file);
-    // And where its own is lost, with that one.
+    // And if its own is lost, with that one.
     rmSync(join(dataDir, 'service-password'));
     service = await startAt(home);
   });
 });
 
 it.runIf(process.getuid?.() === 0)(
-  'gives the password to its user where root makes it',
+  'gives the password file to its user if root creates it',
   async () => {
     const dir = makeTemporaryDir();
     writeFileSync(join(dir, 'database-password'), 'known');

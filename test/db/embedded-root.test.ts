@@ -18,8 +18,8 @@ const left: string[] = [dir];
 afterAll(() => left.forEach((path) => rmSync(path, { recursive: true, force: true })));
 
 describe.runIf(isRoot)('the embedded database as root', () => {
-  it('puts its data where its user can reach them, says so, and finds them again', async () => {
-    // As below /root: nobody else may pass.
+  it('puts its data where its user can reach them, reports that, and finds them again', async () => {
+    // As below /root: other users may not enter.
     chmodSync(dir, 0o700);
     const dataDir = join(dir, 'data');
     const lines: string[] = [];

@@ -34,7 +34,7 @@ afterAll(() => rmSync(dir, { recursive: true }));
 const socketDirOf = async (dataDir: string) => (await findAddress(dataDir))?.socketDir ?? '';
 const select1 = (url: string) => runOn(url, (client) => client.query('select 1'));
 
-/** The TCP sockets that a process listens on (proc(5)): state 0A, found by their inodes. */
+/** The TCP sockets on which a process listens (proc(5)): state 0A, found by their inodes. */
 function listTcpListeners(pid: number): string[] {
   const inodes = new Set(
     readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
@@ -54,7 +54,7 @@ function listTcpListeners(pid: number): string[] {
 describe('the embedded database listens', () => {
   const dataDir = join(dir, 'data');
 
-  it('at a Unix socket that only its user may reach, which goes with it', async () => {
+  it('at a Unix socket that only its user can reach, which is removed with it', async () => {
     const database = await startEmbeddedDatabase({ dataDir, log });
     const socketDir = await socketDirOf(dataDir);
     expect(dirname(socketDir)).toBe(dataDir);
@@ -67,20 +67,23 @@ describe('the embedded database listens', () => {
     expect(existsSync(socketDir)).toBe(false);
   });
 
-  it.runIf(isRoot)('where another user neither gets in nor puts a socket of theirs', async () => {
-    const database = await startEmbeddedDatabase({ dataDir, log });
-    const socket = join(await socketDirOf(dataDir), '.s.PGSQL.5432');
-    const { pid = 0 } = (await readPostmasterFile(database.clusterDir)) ?? {};
-    const run = (uid: number, command: string) =>
-      spawnSync('/bin/sh', ['-c', command, 'sh', socket], { cwd: '/', uid, gid: uid }).status;
-    const user = lstatSync(socket).uid;
-    expect([run(user, 'test -w "$1"'), run(12_345, 'test -e "$1"')]).toEqual([0, 1]);
-    process.kill(pid, 'SIGKILL');
-    // As after a crash: nobody listens there.
-    expect(run(12_345, 'rm -f "$1"; touch "$1"')).not.toBe(0);
-    await vi.waitFor(() => select1(database.connectionString), { timeout: 60_000, interval: 50 });
-    await database.stop();
-  });
+  it.runIf(isRoot)(
+    'where another user can neither connect nor put a socket of their own',
+    async () => {
+      const database = await startEmbeddedDatabase({ dataDir, log });
+      const socket = join(await socketDirOf(dataDir), '.s.PGSQL.5432');
+      const { pid = 0 } = (await readPostmasterFile(database.clusterDir)) ?? {};
+      const run = (uid: number, command: string) =>
+        spawnSync('/bin/sh', ['-c', command, 'sh', socket], { cwd: '/', uid, gid: uid }).status;
+      const user = lstatSync(socket).uid;
+      expect([run(user, 'test -w "$1"'), run(12_345, 'test -e "$1"')]).toEqual([0, 1]);
+      process.kill(pid, 'SIGKILL');
+      // As after a crash: nothing listens there.
+      expect(run(12_345, 'rm -f "$1"; touch "$1"')).not.toBe(0);
+      await vi.waitFor(() => select1(database.connectionString), { timeout: 60_000, interval: 50 });
+      await database.stop();
+    },
+  );
 
   it.runIf(process.platform === 'linux')('at no port', async () => {
     const database = await startEmbeddedDatabase({ dataDir, log });
@@ -89,12 +92,12 @@ describe('the embedded database listens', () => {
     await database.stop();
   });
 
-  it('and while it is away, its socket gone, whoever asks hears that, and not of a fault', async () => {
+  it('and while it is away, its socket gone, callers learn that and see no internal error', async () => {
     const database = await startEmbeddedDatabase({ dataDir, log });
     const db = openTestDatabase(database.connectionString);
     await db.query('select 1');
     await database.stop();
-    // The connection that was open learns of the end first; the next one finds no socket.
+    // The open connection notices the end first. The next one finds no socket.
     const asked = () => db.query('select 1').catch((error: unknown) => error);
     await vi.waitFor(
       async () =>
@@ -104,7 +107,7 @@ describe('the embedded database listens', () => {
     await db.close();
   });
 
-  it('at another place where a path is too long for a socket, or holds a space or a comma', async () => {
+  it('elsewhere if a path is too long for a socket, or contains a space or a comma', async () => {
     const awkward = join(dir, 'a data, directory', 'long'.repeat(30));
     const database = await startEmbeddedDatabase({ dataDir: awkward, log });
     expect(dirname(await socketDirOf(awkward))).toBe(tmpdir());
@@ -112,7 +115,7 @@ describe('the embedded database listens', () => {
     await database.stop();
   });
 
-  it('removes what killed servers left of theirs, and nothing else', async () => {
+  it('removes what killed servers of its own left, and nothing else', async () => {
     const first = await startEmbeddedDatabase({ dataDir, log });
     const used = await socketDirOf(dataDir);
     await first.stop();
@@ -134,7 +137,7 @@ describe('the embedded database listens', () => {
     await second.stop();
   });
 
-  it('where somebody put a link in place of the directory, nothing is asked behind it', async () => {
+  it('and connects to nothing behind a link that replaces the directory', async () => {
     const database = await startEmbeddedDatabase({ dataDir, log });
     const socketDir = await socketDirOf(dataDir);
     const moved = join(dir, 'moved');
@@ -161,7 +164,7 @@ describe('the directory of a socket', () => {
     return base;
   };
 
-  it('is made where nobody else can put another one in its place', async () => {
+  it('is created where nobody else can replace it', async () => {
     const [open, sticky] = [makeBase('open', 0o777), makeBase('sticky', 0o1777)];
     const made = await makeSocketDir([join(dir, 'nowhere'), open, sticky], null);
     expect(dirname(made)).toBe(sticky);
@@ -171,7 +174,7 @@ describe('the directory of a socket', () => {
     expect(readdirSync(open)).toEqual([]);
   });
 
-  it('is used again by the next server only as it was left', async () => {
+  it('is reused by the next server only if it is unchanged', async () => {
     const base = makeBase('again', 0o755);
     const place = join(base, 'sensorium-socket-again0');
     const refused = () => expect(renewSocketDir(place, null)).rejects.toThrow(`${place}: expected`);

@@ -27,7 +27,7 @@ function start(lines: string[] = []) {
   return startEmbeddedDatabase({ dataDir, log });
 }
 
-/** A process of its own that runs the database; resolves when that is up. */
+/** Starts a separate process that runs the database. Resolves when the database is up. */
 async function startElsewhere(): Promise<{ url: string; child: ChildProcess }> {
   const script = new URL('../support/embedded-process.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, [script, dataDir], {
@@ -54,7 +54,7 @@ async function postmaster(): Promise<number> {
 }
 
 describe('the embedded database', () => {
-  it('is made on the first start, durable, and closed to everybody without the password', async () => {
+  it('is created on the first start, is durable, and refuses everybody without the password', async () => {
     const lines: string[] = [];
     const database = await start(lines);
     expect(lines[0]).toContain('first start');
@@ -87,7 +87,7 @@ describe('the embedded database', () => {
     await database.stop();
   });
 
-  it('is taken over where a killed process left it running', async () => {
+  it('is taken over if a killed process left it running', async () => {
     const { url, child } = await startElsewhere();
     await keep(url, 2);
     const before = await postmaster();
@@ -109,7 +109,7 @@ describe('the embedded database', () => {
     await database.stop();
   });
 
-  it('starts although its number has been given to another process meanwhile', async () => {
+  it('starts although another process has its pid by now', async () => {
     const left = `${process.pid}\n${clusterDir}\n1\n1\n\n127.0.0.1\n`;
     writeFileSync(join(clusterDir, 'postmaster.pid'), left);
     const database = await start();
@@ -117,7 +117,7 @@ describe('the embedded database', () => {
     await database.stop();
   });
 
-  it('comes back at the same address when the server ends under it', async () => {
+  it('is restarted at the same address when the server ends by itself', async () => {
     const lines: string[] = [];
     const database = await start(lines);
     process.kill(await postmaster(), 'SIGKILL');
@@ -129,7 +129,7 @@ describe('the embedded database', () => {
     await database.stop();
   });
 
-  it('serves one process at a time, and says which', async () => {
+  it('serves one process at a time, and names it', async () => {
     const { url, child } = await startElsewhere();
     await expect(start()).rejects.toThrow(`process ${child.pid}`);
     expect(await count(url)).toHaveLength(3);
@@ -137,7 +137,7 @@ describe('the embedded database', () => {
     await (await start()).stop();
   });
 
-  it('is refused when another major version wrote it, and says which program opens it', async () => {
+  it('is refused if another major version wrote it, and names the program that can open it', async () => {
     const file = join(clusterDir, 'PG_VERSION');
     const version = readFileSync(file, 'utf8');
     const refusal = async (written: string) => {
@@ -152,7 +152,7 @@ describe('the embedded database', () => {
     await (await start()).stop();
   });
 
-  it('is refused by a program that brings the next major version, and says how to go on', async () => {
+  it('is refused by a program with the next major version, and says how to go on', async () => {
     const binDir = mkdtempSync(join(dir, 'next-'));
     chmodSync(binDir, 0o755);
     writeFileSync(join(binDir, 'postgres'), '#!/bin/sh\necho "postgres (PostgreSQL) 19.1"\n', {
@@ -168,13 +168,13 @@ describe('the embedded database', () => {
     );
   });
 
-  it('knows which program brings the PostgreSQL that it brings', () => {
+  it('knows which program includes the PostgreSQL that it includes', () => {
     const { version } = findPackagedPostgres();
     const current = majors.filter(({ last }) => last === null);
     expect(current.map(({ postgresql }) => postgresql)).toEqual([version.split('.')[0]]);
   });
 
-  it('needs a directory that it may write', async () => {
+  it('needs a writable directory', async () => {
     const log = { info: () => undefined, warn: () => undefined };
     const below = join(dataDir, 'database-password', 'data');
     await expect(startEmbeddedDatabase({ dataDir: below, log })).rejects.toThrow(

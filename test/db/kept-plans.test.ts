@@ -11,7 +11,7 @@ import {
   type TestDatabase,
 } from '../support/database.ts';
 
-describe.each(databaseKinds)('look-ups of a few by their keys on %s', (kind) => {
+describe.each(databaseKinds)('look-ups of a few rows by their keys on %s', (kind) => {
   let database: TestDatabase;
 
   beforeAll(async () => {
@@ -32,11 +32,11 @@ describe.each(databaseKinds)('look-ups of a few by their keys on %s', (kind) => 
         [name],
       );
     });
-    // The first five are always planned for what they are given.
+    // PostgreSQL always plans the first five for their values.
     expect(plans.rows).toEqual([{ custom_plans: 5, generic_plans: times - 5 }]);
   });
 
-  test('on a connection that keeps plans nothing is planned for how many there are', async () => {
+  test('a connection that keeps plans does not plan again for another number of elements', async () => {
     const db = openTestDatabase(database.url, { maxConnections: 1, keepPlans: true });
     for (const size of [1, 300]) {
       const deviceIds = Array.from({ length: size }, (_, i) => i);

@@ -28,7 +28,7 @@ describe.each(databaseKinds)('a database that a later version has migrated, on %
 
   const start = () => migrate(database.url, { log: silent });
 
-  it('carries which version ran which migration, and who may write', async () => {
+  it('records which version ran which migration, and who may write', async () => {
     await migrateTo([{ ...later, leastWriter: '98.0.0' }]);
     const { applied, schema: current } = await readSchemaState(database.db);
     expect(applied[0]).toEqual({
@@ -48,7 +48,7 @@ describe.each(databaseKinds)('a database that a later version has migrated, on %
     });
   });
 
-  it('is opened where its migration says that this version may write', async () => {
+  it('is opened if its migration lets this version write', async () => {
     const { schema: present } = await readSchemaState(database.db);
     const opened = await migrateTo([{ ...later, leastWriter: present?.leastWriter ?? '' }]);
     expect(opened.schema).toBe(schema);
@@ -56,18 +56,18 @@ describe.each(databaseKinds)('a database that a later version has migrated, on %
     await database.db.query('select count(*) from of_later_versions');
   });
 
-  it('stays open for this version where it keeps out those before it', async () => {
+  it('stays open for this version if the migration only excludes earlier ones', async () => {
     await database.db.query('select count(*) from device');
     const own = schemaNameFor(version);
     const opened = await migrateTo([{ ...later, leastWriter: version }]);
     expect(opened.schema).toBe(own);
     expect(await start()).toMatchObject({ kind, schema: own });
-    // The connections of before, too.
+    // Connections from before continue to work too.
     await database.db.query('select count(*) from device');
     await database.db.query('select count(*) from of_later_versions');
   });
 
-  it('is refused elsewhere, by the names of the migration and of the version', async () => {
+  it('is otherwise refused, with the names of the migration and the version', async () => {
     await migrateTo([{ ...later, leastWriter: '98.0.0' }]);
     await expect(start()).rejects.toThrow(
       new RegExp(
@@ -76,20 +76,20 @@ describe.each(databaseKinds)('a database that a later version has migrated, on %
     );
   });
 
-  it('is refused where the migration says neither', async () => {
+  it('is refused if the migration does not say who may write', async () => {
     await database.db.query('insert into public.migration (name, run_on) values ($1, now())', [
       later.name,
     ]);
     await expect(start()).rejects.toThrow(`${later.name}, run by a version that was not recorded`);
   });
 
-  it('is refused from the moment its tables were moved, whatever became of the migration', async () => {
+  it('is refused from the moment its tables were moved, whatever happened to the migration', async () => {
     const broken = { name: later.name, leastWriter: '98.0.0', sql: 'select 1 / 0' };
     await expect(migrateTo([broken])).rejects.toThrow('division by zero');
     await expect(start()).rejects.toThrow(
       /98\.7\.6 migrated .* only version 98\.0\.0 or later to write/,
     );
-    // The later version goes on where it was left.
+    // The later version continues where it was interrupted.
     const opened = await migrateTo([{ ...later, leastWriter: '98.0.0' }]);
     expect(opened.schema).toBe('sensorium_98_0_0');
   });

@@ -9,7 +9,7 @@ import type { TestDatabase } from '../support/database.ts';
 let database: TestDatabase;
 let proxy: Proxy;
 let journal: string[];
-/** Who was told that somebody else holds it. */
+/** Who learned that another process holds it. */
 let waits: string[];
 let leases: DatabaseLease[];
 
@@ -23,7 +23,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Competes, and writes down what it is told. */
+/** Competes, and records what it learns. */
 async function contend(who: string, name: string, url = database.url): Promise<DatabaseLease> {
   const lease = await startLease({
     connectionString: url,
@@ -47,14 +47,14 @@ function start(): void {
   leases = [];
 }
 
-it('is held by one at a time, until what is under way has been finished', async () => {
+it('is held by one at a time, until work under way is finished', async () => {
   start();
   const first = await contend('first', 'one');
   await contend('second', 'one');
   await contend('somebody else', 'another');
   expect(journal).toEqual(['first holds', 'somebody else holds']);
   await first.release(async () => {
-    // Still held while what is under way is finished.
+    // Still held while work under way is being finished.
     const { rows } = await database.db.query<{ held: number }>(
       `select count(*)::int as held from pg_locks join pg_stat_activity a using (pid)
         where locktype = 'advisory' and granted and a.application_name = 'first'`,
@@ -66,7 +66,7 @@ it('is held by one at a time, until what is under way has been finished', async 
   expect(journal.slice(2)).toEqual(['first has finished', 'second holds']);
 });
 
-it('is not given to whoever stops competing', async () => {
+it('is not given to a process that stops competing', async () => {
   start();
   const [first, second] = [await contend('first', 'two'), await contend('second', 'two')];
   const readAsked = async () => {
@@ -83,7 +83,7 @@ it('is not given to whoever stops competing', async () => {
   expect(journal).toEqual(['first holds']);
 });
 
-it('is lost with the session, at once, and held again by one of them', async () => {
+it('is lost at once with the session, and then held again by one of them', async () => {
   start();
   await contend('first', 'three');
   await contend('second', 'three');
@@ -95,13 +95,13 @@ it('is lost with the session, at once, and held again by one of them', async () 
   expect(turns()[2]).toMatch(/^(first|second) holds$/);
 });
 
-it('is given up by a holder that gets no answer before PostgreSQL takes it back', async () => {
+it('is given up by a holder without an answer before PostgreSQL takes it away', async () => {
   start();
   const url = new URL(database.url);
   url.port = String(proxy.port);
   await contend('far', 'four', url.href);
   await contend('near', 'four');
-  // No connection ends: neither side is told anything.
+  // No connection ends, so neither side notices anything.
   proxy.stall();
   await expect.poll(() => journal.at(-1), { timeout: 60_000 }).toBe('near holds');
   expect(turns()).toEqual(['far holds', 'far lost', 'near holds']);
@@ -109,13 +109,13 @@ it('is given up by a holder that gets no answer before PostgreSQL takes it back'
   proxy.heal();
 });
 
-it('is left to another by a holder that rests, and asked for again after that', async () => {
+it('is left to others by a holder that rests, which competes again after that', async () => {
   start();
   const [first, second] = [await contend('first', 'five'), await contend('second', 'five')];
   await expect.poll(() => waits).toEqual(['second']);
   first.rest();
   await expect.poll(() => journal.at(-1)).toBe('second holds');
-  // It is not asked for by who rests: nobody holds it then.
+  // A resting process does not compete, so nobody holds it then.
   second.rest();
   const countHeld = async () => {
     const { rows } = await database.db.query<{ held: number }>(
@@ -130,6 +130,6 @@ it('is left to another by a holder that rests, and asked for again after that', 
   await expect.poll(() => journal.length).toBe(3);
   first.compete();
   await expect.poll(() => waits).toEqual(['second', 'first']);
-  // What is given up is not lost.
+  // Giving it up is not losing it.
   expect(journal).toEqual(['first holds', 'second holds', 'second holds']);
 });

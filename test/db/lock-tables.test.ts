@@ -29,7 +29,7 @@ const count = async () => {
   return rows[0]?.n;
 };
 
-it('waits for what is under way, which is committed before', async () => {
+it('waits for transactions under way, which commit first', async () => {
   let seen: number | undefined;
   const work = async () => void (seen = await count());
   const moved = withTablesLocked(mover, tables, work, { log, patienceMs: 60_000 });
@@ -39,7 +39,7 @@ it('waits for what is under way, which is committed before', async () => {
   expect(told).toEqual([]);
 });
 
-it('ends what holds them for too long, and says whom', async () => {
+it('ends sessions that hold locks for too long, and names them', async () => {
   let seen: number | undefined;
   const work = async () => void (seen = await count());
   await withTablesLocked(mover, tables, work, { log, patienceMs: 0 });
@@ -60,7 +60,7 @@ it('leaves nothing behind when the work fails', async () => {
   expect(await count()).toBe(1);
 });
 
-it('names those that it may not end', async () => {
+it('names the sessions that it may not end', async () => {
   await mover.query(`create role mover; grant usage on schema ${schema} to mover`);
   await mover.query(`grant all on all tables in schema ${schema} to mover; set role mover`);
   const moving = withTablesLocked(mover, tables, async () => {}, { log, patienceMs: 0 });

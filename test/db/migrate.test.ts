@@ -43,10 +43,10 @@ describe.each(databaseKinds)('migrations on %s', (kind) => {
 });
 
 describe.each(databaseKinds)('the first step on %s', (kind) => {
-  it('makes all or nothing: cut off in the middle, it is done by the next start', async () => {
+  it('creates all or nothing: if it is interrupted, the next start completes it', async () => {
     const database = await emptyDatabase(kind);
     const { url } = database;
-    // Held behind the last table, which then is made and not yet committed.
+    // Holds it after the last table, which is then created but not committed.
     await database.db.query(
       `create function public.hold() returns event_trigger language plpgsql as $$
        begin
@@ -84,9 +84,9 @@ describe.each(databaseKinds)('the first step on %s', (kind) => {
 });
 
 describe('a database of a version before the baseline', () => {
-  it('is refused by the first migration that it lacks, whoever it is that starts', async () => {
+  it('is refused, and the error names the first migration that it lacks', async () => {
     const database = await testDatabase();
-    // As a version between 0.3.0 and 0.4.0 left it, as far as a start looks.
+    // As a version between 0.3.0 and 0.4.0 left it, as far as a start checks.
     await database.db.query(`delete from migration where name >= '000015'`);
     await expect(migrate(database.url, { log: collectLog() })).rejects.toThrow(
       /before 0\.4\.0: it lacks 21 of the 35 migrations of 0\.4\.0, the first is 000015_evidence-log\. Nothing was changed\.\n.*start version 0\.4\.0 on it once \(commit [0-9a-f]{40}\)/,
@@ -97,7 +97,7 @@ describe('a database of a version before the baseline', () => {
 });
 
 describe('a migration that something else disturbs', () => {
-  /** Fails as often as it is told, and with what; numbers from a sequence are not taken back. */
+  /** Fails `times` times with this error. Numbers from a sequence are not rolled back. */
   const disturbed = (times: number, state: string) => `-- Least writer: 0.2.0
 do $$ begin
   if nextval('public.tries') <= ${times} then
@@ -125,7 +125,7 @@ create table disturbed ();`;
     expect(await migrateDisturbed(disturbed(2, 'XX000'))).toContain('900001_disturbed');
   });
 
-  it('is given up after the fifth time, and at once where it is wrong itself', async () => {
+  it('is given up after the fifth attempt, and at once if it is itself wrong', async () => {
     await expect(migrateDisturbed(disturbed(5, 'XX000'))).rejects.toThrow('concurrently');
     await expect(migrateDisturbed(disturbed(1, '22000'))).rejects.toThrow('concurrently');
   });
@@ -150,7 +150,7 @@ describe.skipIf(findTimescaleBinDir() === null)('a server that has TimescaleDB u
   });
 });
 
-it('a database that cannot be reached is named, its password is not', async () => {
+it('an error about an unreachable database names it, but not its password', async () => {
   const refused = migrate('postgresql://me:hunter2@127.0.0.1:1/x', { log: collectLog() });
   await expect(refused).rejects.toThrow(/^DATABASE_URL: (?!.*hunter2).*ECONNREFUSED/);
 });

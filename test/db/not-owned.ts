@@ -1,8 +1,8 @@
 import type { Client } from 'pg';
 
 /**
- * What of ours is not the service role's: everything in the schemas of tables and of jobs, and the two
- * tables in `public` that say where they are. Read otherwise than the program does it.
+ * Our objects that do not belong to the service's role: everything in the schemas of tables and jobs, and the two
+ * tables in `public` that record where they are. The query differs from the program's own on purpose.
  */
 export async function listNotOwned(client: Client): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(
@@ -31,7 +31,7 @@ export async function listNotOwned(client: Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** All tables that belong to the superuser, without the catalogs. */
+/** All tables that belong to the superuser, except the catalogs. */
 export async function listSuperusers(client: Client): Promise<unknown[]> {
   const { rows } = await client.query(
     `select relname from pg_class

@@ -30,18 +30,18 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Looks again and again, while time stands still but for what is said. */
+/** Looks again and again, while time moves only by `stepMs`. */
 function startWatch(stepMs = 0): OtherProcesses {
   return (watch = watchOtherProcesses({ db: own, monotonicClock: () => (monotonicMs += stepMs) }));
 }
 
-test('it is not known at first; a process that is alone learns that it is', async () => {
+test('the answer is unknown at first; a process that is alone learns that', async () => {
   const { areBusy } = startWatch();
   expect(areBusy()).toBe(true);
   await until(() => !areBusy());
 });
 
-test('what the own process does is no other’s', async () => {
+test('work of the own process does not count', async () => {
   const { areBusy } = startWatch();
   await own.transaction(async (tx) => {
     await tx.query('select 1');
@@ -49,7 +49,7 @@ test('what the own process does is no other’s', async () => {
   });
 });
 
-test('a statement or a transaction of another process is seen, and that it is over', async () => {
+test('a statement or a transaction of another process is noticed, and so is its end', async () => {
   const other = open(processName('other'));
   const stranger = open('psql');
   try {
@@ -70,7 +70,7 @@ test('a statement or a transaction of another process is seen, and that it is ov
   }
 });
 
-test('where the database does not answer, it counts as busy', async () => {
+test('a database that does not answer counts as busy', async () => {
   const away = { query: () => Promise.reject(new Error('away')) };
   const { areBusy, close } = watchOtherProcesses({
     db: away as never,

@@ -37,7 +37,7 @@ it('lets a statement take its time while the server answers others', async () =>
   expect(rows).toEqual([{ done: 1 }]);
 });
 
-it('says unavailable when the server has stopped answering, long before the statement times out', async () => {
+it('reports "unavailable" if the server has stopped answering, long before the statement times out', async () => {
   await patient.query('select 1');
   proxy.stall();
   const refused = { code: 'unavailable' };

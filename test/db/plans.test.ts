@@ -12,12 +12,12 @@ import { databaseKinds, testDatabase, type TestDatabase } from '../support/datab
 import { openClient } from '../support/template.ts';
 
 const day = 86_400_000;
-// Noon of yesterday: the newest of a sense shares its day's chunk with the others, whatever the time is.
+// Noon yesterday: whatever the time is, the newest of a sense shares its day's chunk with the others.
 const now = Math.floor(Date.now() / day) * day - day / 2;
 const devices = 20;
 const deviceId = 7;
 
-/** A node of `explain (analyze, format json)`, as far as it is looked at. */
+/** A node of `explain (analyze, format json)`; only the members that are used here. */
 type Node = {
   'Node Type': string;
   'Relation Name'?: string;
@@ -30,13 +30,13 @@ type Node = {
 const historyTable =
   /^(measurement|event|event_sense|_hyper_\d+_\d+_chunk|compress_hyper_\d+_\d+_chunk)$/;
 
-/** Chunks that the plan knows of, read or not. */
+/** Chunks in the plan, read or not. */
 function chunksOf(node: Node): string[] {
   const name = node['Relation Name'] ?? '';
   return [...(name.startsWith('_hyper') ? [name] : []), ...(node.Plans ?? []).flatMap(chunksOf)];
 }
 
-/** Scans of the history that were really run; a chunk that was excluded or never reached was not. */
+/** Scans of the history that were executed; excluded or unreached chunks were not. */
 function scansOf(node: Node): Node[] {
   const below = (node.Plans ?? []).flatMap(scansOf);
   const scans = historyTable.test(node['Relation Name'] ?? '') && node['Actual Loops'] > 0;
@@ -50,14 +50,14 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
   beforeAll(async () => {
     database = await testDatabase(kind);
     db = database.db;
-    // The database's own jobs would compress more, now or later, and change what is scanned.
+    // The database's own jobs would compress more at some time, and change what is scanned.
     if (kind === 'timescaledb') {
       await db.query(
         'select alter_job(job_id, scheduled => false) from timescaledb_information.jobs',
       );
     }
-    // Ten weeks: an event every 50 minutes and a measurement every 25, and many devices more with a
-    // few of them, or a plan would read all of a chunk in one go. The older half is compressed.
+    // Ten weeks: an event every 50 minutes and a measurement every 25, and a few each of many other devices, so that a
+    // plan does not simply read a whole chunk. The older half is compressed.
     await db.query(
       `with measured as materialized (
          select d, '0x' || i % 2 as s_id, ms_to_timestamp($1) - i * interval '25 minutes' as ts, i
@@ -103,7 +103,7 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
   });
   afterAll(() => database?.drop());
 
-  /** Plans it as it is planned for given values, and as it is once the plan is kept. */
+  /** Explains it as planned for its values, and as planned once the plan is kept. */
   async function explain({ text, values }: pg.QueryConfig): Promise<Node[]> {
     const client = openClient(database.url);
     await client.connect();
@@ -125,14 +125,14 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
     return roots;
   }
 
-  /** An index leads to every row that is read, and few are read that are not in the answer. */
+  /** Expects that an index leads to every row that is read, and that few of those are not in the answer. */
   async function expectIndexed(query: pg.QueryConfig, maxRows: number, maxScans: number) {
     for (const root of await explain(query)) {
       const scans = scansOf(root);
       expect(root['Actual Rows']).toBeGreaterThan(0);
       const types = [...new Set(scans.map((node) => node['Node Type']))];
       expect(types.filter((type) => !/^(Index|Custom|Bitmap)/.test(type))).toEqual([]);
-      // What a compressed chunk gives comes by the batch, and is filtered above it.
+      // Compressed chunks return batches, which are filtered above them.
       const plain = scans.filter((node) => node['Node Type'].startsWith('Index'));
       const read = plain.map(
         (node) =>
@@ -165,7 +165,7 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
             senses: wanted,
             ...range,
           });
-          // A rare sense or type is a page away from its rows, so some chunks are passed through.
+          // A rare sense or type has its rows far apart, so some chunks are passed through.
           const rare = type === 'device' || (wanted?.includes('0xff') ?? false) || !type;
           await expectIndexed(query, 60, rare ? 30 : 4);
         });
@@ -183,7 +183,7 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
     },
   );
 
-  test('of lists are made once, whatever is asked', async () => {
+  test('of lists are made once, whatever the parameters', async () => {
     const client = openClient(database.url);
     await client.connect();
     const senses = await listMeasuredSenses(db, deviceId);
@@ -199,7 +199,7 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
     expect(rows.map((row) => row.custom_plans)).toEqual(['5', '5', '5']);
   });
 
-  test('of measurements reach no further than a page', async () => {
+  test('of measurements read no further than a page', async () => {
     const range = { senses: await listMeasuredSenses(db, deviceId), start: 0, end: now };
     expect(range.senses).toHaveLength(2);
     await expectIndexed(listMeasurementsQuery(range, 20), 60, 6);
@@ -207,19 +207,19 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
     await expectIndexed(listMeasurementsQuery(range, 20, after), 60, 8);
   });
 
-  test("of senses' newest reach no further than the newest", async () => {
+  test("of senses' newest values read no further than those", async () => {
     const wanted = Array.from({ length: devices }, (_, n) =>
       ['0x0', '0x1'].map((sId) => ({ deviceId: n + 1, sId })),
     ).flat();
     await expectIndexed(findNewestQuery(wanted), wanted.length, 2);
   });
 
-  test('of buckets read their range alone', async () => {
+  test('of buckets read only their range', async () => {
     const source = kind === 'timescaledb' ? kind : 'plain';
     const senses = await listMeasuredSenses(db, deviceId, ['0x1']);
     const range = { senses, start: now - 20 * day, end: now - 18 * day };
     const window = { ...range, widthMs: 3_600_000, limit: 1_000 };
-    // Two days of a point every 50 minutes, each looked up once more for the newest.
+    // Two days with a point every 50 minutes, each looked up once more for the newest.
     await expectIndexed(listBucketsQuery(source, window), 200, 5);
   });
 });

@@ -3,7 +3,7 @@ import type { Database } from '../../src/db/database.ts';
 import { shareOut, type SharedDatabase } from '../../src/db/shares.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
 
-/** A fifth, 1, is not for accounts; of the other 4 an account may have a quarter, 1; see also those of 20. */
+/** A fifth (1) is not for accounts; one account may use a quarter of the other 4 (1). Some tests use 20. */
 const connections = 5;
 let database: TestDatabase;
 let opened: Database[];
@@ -23,7 +23,7 @@ function share(count = connections, turnMs = 60_000): SharedDatabase {
   return shareOut(db, { connections: count, wait: (work) => work, turnMs });
 }
 
-/** Transactions that stay open until they are let go, by the order in which they began. */
+/** Transactions that stay open until they are released, in the order in which they began. */
 function createHold({ db, beginWork }: SharedDatabase) {
   const open: (() => void)[] = [];
   const names: string[] = [];
@@ -56,7 +56,7 @@ function createHold({ db, beginWork }: SharedDatabase) {
   };
 }
 
-it('gives an account a quarter of what accounts have, and leaves a fifth to what is no account', async () => {
+it('gives an account a quarter of what accounts have, and reserves a fifth for other work', async () => {
   const shared = share(20);
   const held = createHold(shared);
   for (let n = 0; n < 30; n += 1) void held.hold(1);
@@ -70,7 +70,7 @@ it('gives an account a quarter of what accounts have, and leaves a fifth to what
   await Promise.all([held.end(), free.end()]);
 });
 
-it('lets another account in as soon as a connection is free, however many one has in line', async () => {
+it('serves another account as soon as a connection is free, however many statements one has queued', async () => {
   const shared = share();
   const held = createHold(shared);
   for (const accountId of [1, 2, 3, 4]) void held.hold(accountId);
@@ -84,7 +84,7 @@ it('lets another account in as soon as a connection is free, however many one ha
   await held.end();
 });
 
-it('runs the statements of a request one after the other, on one connection at a time', async () => {
+it('runs the statements of a request one after the other, on one connection', async () => {
   const shared = share(20);
   const { db, beginWork } = shared;
   const busy = () =>
@@ -109,13 +109,13 @@ it('runs the statements of a request one after the other, on one connection at a
   expect(most).toBe(1);
 });
 
-it('lets a transaction finish that asks over another connection meanwhile', async () => {
+it('lets a transaction finish that also uses another connection', async () => {
   const { db, beginWork } = share();
   const nested = beginWork(1).run(() => db.transaction(() => db.query('select 1')));
   await expect(nested).resolves.toMatchObject({ rowCount: 1 });
 });
 
-it('gives up a turn that does not come, and does not run what waited for it', async () => {
+it('gives up a statement that waits too long, and does not run it', async () => {
   const shared = share(connections, 50);
   const held = createHold(shared);
   const first = held.hold(1, 'first');
@@ -130,7 +130,7 @@ it('gives up a turn that does not come, and does not run what waited for it', as
   expect(held.names).toEqual(['first']);
 });
 
-it('counts what a request left behind as the service’s own once it was answered', async () => {
+it("counts work that a request left running as the service's own once it was answered", async () => {
   const shared = share();
   const held = createHold(shared);
   void held.hold(1);
@@ -147,7 +147,7 @@ it('counts what a request left behind as the service’s own once it was answere
   await held.end();
 });
 
-it('does not keep the place of a statement that was given up', async () => {
+it('frees the place of a statement that was given up', async () => {
   const db = openTestDatabase(database.url, { maxConnections: connections });
   opened.push(db);
   const { promise: hopeless, reject } = Promise.withResolvers<never>();

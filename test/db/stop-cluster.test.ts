@@ -18,21 +18,21 @@ afterAll(async () => {
   rmSync(dir, { recursive: true });
 });
 
-/** A directory with a `pg_ctl` that does this instead. */
+/** A directory with a `pg_ctl` that runs this script instead. */
 function makePgCtl(script: string): string {
   const binDir = mkdtempSync(join(dir, 'bin'));
   writeFileSync(join(binDir, 'pg_ctl'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   return binDir;
 }
 
-it('a server that has ended by itself is stopped, whatever pg_ctl says of it', async () => {
+it('a server that has ended by itself counts as stopped, whatever pg_ctl reports', async () => {
   await cluster.halt('fast');
   await cluster.halt('fast');
   await cluster.halt('immediate');
   await cluster.start();
 });
 
-it('a server that does not end is not', async () => {
+it('a server that does not end does not count as stopped', async () => {
   const pid = cluster.pid();
   process.kill(pid, 'SIGSTOP');
   try {
@@ -64,7 +64,7 @@ it('a connection that the server ends while the pool closes does not count as lo
   const { rows } = await db.query<{ pid: number }>('select pg_backend_pid() as pid');
   const pid = rows[0]?.pid ?? 0;
   const removed = new Promise((resolve) => db.pool.once('remove', resolve));
-  // It does not hear that the client leaves before it is told to end.
+  // It does not notice that the client leaves before it is told to end.
   process.kill(pid, 'SIGSTOP');
   await db.close();
   await runOn(cluster.url(), (client) => client.query('select pg_terminate_backend($1)', [pid]));

@@ -28,7 +28,7 @@ async function stored(): Promise<number[]> {
   return rows.map(({ n }) => n);
 }
 
-/** One transaction, and another that begins behind its commit; how both end. */
+/** Runs a transaction and another that begins behind its commit. Returns how both end. */
 function twoOf(first: number[], second: number[]) {
   const { promise: committing, resolve } = Promise.withResolvers<Committing>();
   return Promise.allSettled([
@@ -72,7 +72,7 @@ it.each([
   expect(await stored()).toEqual(left);
 });
 
-// The driver says once a process that it will no longer keep a queue of statements for who does not wait.
+// Once per process the driver warns that it will no longer queue statements of callers that do not wait.
 const warnings: string[] = [];
 process.on('warning', ({ message }) => warnings.push(message));
 
@@ -86,7 +86,7 @@ describe.each([{ pipeline: true }, { pipeline: false }])('its error, with %o', (
   const divide = (tx: Transaction) => tx.query('select 1 / 0');
   const divided = { code: '22012' };
 
-  it('is what ended the transaction, where its work hears first what is answered to the statements behind', async () => {
+  it('is the one that ended the transaction, even if the work sees the errors of later statements first', async () => {
     const answered: unknown[] = [];
     const working = own.transaction(async (tx) => {
       const first = divide(tx).catch((error: unknown) => {
@@ -103,7 +103,7 @@ describe.each([{ pipeline: true }, { pipeline: false }])('its error, with %o', (
     expect(answered).toMatchObject([divided, { code: '25P02' }]);
   });
 
-  it('is what ended the transaction, where its work went on after it', async () => {
+  it('is the one that ended the transaction, even if the work went on after it', async () => {
     const ignored = own.transaction(async (tx) => {
       await divide(tx).catch(() => undefined);
       return 'stored';
@@ -111,7 +111,7 @@ describe.each([{ pipeline: true }, { pipeline: false }])('its error, with %o', (
     await expect(ignored).rejects.toMatchObject(divided);
   });
 
-  it('is not one that the work came back from', async () => {
+  it('is not one from which the work recovered', async () => {
     const working = own.transaction(async (tx) => {
       await tx.query('savepoint before');
       await divide(tx).catch(() => undefined);
@@ -122,7 +122,7 @@ describe.each([{ pipeline: true }, { pipeline: false }])('its error, with %o', (
     await expect(working).rejects.toMatchObject({ code: '22P02' });
   });
 
-  it('ends the whole work: what goes on afterwards writes nothing', async () => {
+  it('ends all of the work: whatever goes on afterwards writes nothing', async () => {
     const { promise: isOver, resolve: over } = Promise.withResolvers<void>();
     let late: Promise<unknown> | undefined;
     const working = own.transaction((tx) => {
@@ -135,7 +135,7 @@ describe.each([{ pipeline: true }, { pipeline: false }])('its error, with %o', (
     expect(await stored()).toEqual([]);
   });
 
-  it('comes of statements that are sent one behind the other, in their order', async () => {
+  it('does not occur with statements sent without waiting; they run in order', async () => {
     const numbers = await own.transaction((tx) =>
       Promise.all([1, 2, 3].map((n) => tx.query<{ n: number }>('select $1::integer as n', [n]))),
     );

@@ -19,7 +19,7 @@ afterEach(() => door.authenticator.close());
 afterAll(() => app.close());
 
 describe('a change that another process made', () => {
-  test('counts once the bus tells of it, or says that it may have missed one', async () => {
+  test('takes effect once the bus announces it, or says that it may have missed one', async () => {
     const device = await app.device(token);
     const { deviceId, uuid } = device;
     const old = credentials(device);
@@ -38,7 +38,7 @@ describe('a change that another process made', () => {
     expect(await door.authenticator.authenticateDevice(fresh)).toBeNull();
   });
 
-  test('counts for a look-up that was under way, too', async () => {
+  test('takes effect for a look-up under way too', async () => {
     const device = await app.device(token);
     const { deviceId, uuid } = device;
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
@@ -69,7 +69,7 @@ describe('a change that another process made', () => {
     slowAuthenticator.close();
   });
 
-  test('removal: nothing opens, and what was let in is no longer allowed', async () => {
+  test('a removal: nothing is accepted, and what was let in is no longer allowed', async () => {
     const device = await app.device(token);
     const identity = await door.letIn(credentials(device));
     await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
@@ -78,8 +78,8 @@ describe('a change that another process made', () => {
   });
 });
 
-describe('with the store away', () => {
-  test('a device that is known is let in, and one that is not is neither let in nor refused', async () => {
+describe('while the database is unreachable', () => {
+  test('a cached device is let in; one that is not cached is neither let in nor refused', async () => {
     const known = await app.device(token);
     const unknown = await app.device(token);
     await door.authenticator.authenticateDevice(credentials(known));
@@ -98,7 +98,7 @@ describe('with the store away', () => {
     expect(await door.authenticator.authenticateDevice(credentials(unknown))).not.toBeNull();
   });
 
-  test('a new token is let in, and retires the old one later', async () => {
+  test('a new token is accepted, and retires the old one later', async () => {
     const device = await app.device(token);
     const fresh = await door.rotate(device, false);
     await door.letIn(credentials(device));
@@ -118,14 +118,14 @@ describe('a disabled account', () => {
       isDisabled,
     ]);
 
-  test('has no device that is let in, remembered or not, until it is enabled', async () => {
+  test('has no device that is let in, cached or not, until it is enabled', async () => {
     const owner = await app.account();
     const [known, unknown] = [await app.device(owner), await app.device(owner)];
     const { accountId } = known;
     const identity = await door.letIn(credentials(known));
     const other = await app.device(token);
     await set(accountId, true);
-    // The database says so at once, the process knows it a moment later.
+    // The database knows at once, the process a moment later.
     expect(await door.authenticator.isStillAllowed(identity, credentials(known))).toBe(false);
     expect(await door.authenticator.authenticateDevice(credentials(unknown))).toBeNull();
     door.disabled.add(accountId);
@@ -143,7 +143,7 @@ describe('a disabled account', () => {
       });
   });
 
-  test('has no device for who asks by uuid alone, such as a bridge', async () => {
+  test('has no device that can be found by uuid alone, as a bridge does', async () => {
     const owner = await app.account();
     const [known, unknown] = [await app.device(owner), await app.device(owner)];
     const { accountId } = known;

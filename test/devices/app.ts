@@ -75,7 +75,7 @@ export function purpose(puId: number, limit = 20) {
   };
 }
 
-/** Sends a request again each time it is told to come later, as a client does: a busy process says so. */
+/** Repeats a request as long as the answer is 503, as a client does: a busy process asks for it. */
 export async function untilTaken(send: () => ReturnType<App['call']>): ReturnType<App['call']> {
   for (;;) {
     const answer = await send();
@@ -85,14 +85,14 @@ export async function untilTaken(send: () => ReturnType<App['call']>): ReturnTyp
 }
 
 export type AppOptions = {
-  /** Another process of the same installation: connections of its own to the same database. */
+  /** Another process of the same installation: its own connections to the same database. */
   beside?: TestDatabase;
-  /** Where they differ from the defaults. */
+  /** Those that differ from the defaults. */
   quotas?: Partial<QuotaSettings>;
   kind?: DatabaseKind;
 };
 
-/** Devices, purposes and profiles on a port of their own; a bearer token is the account's id. */
+/** Devices, purposes and profiles on a port of their own; the account's number serves as a bearer token. */
 export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
   const database = beside ?? (await testDatabase(kind));
   const db = beside ? openTestDatabase(beside.url) : database.db;
@@ -172,7 +172,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     removal,
     clearing,
     call: (method: string, path: string, rest: CallOptions = {}) => call(url, method, path, rest),
-    /** A new account's token. */
+    /** The token of a new account. */
     async account(): Promise<string> {
       const { rows } = await db.query<{ id: number }>(
         `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
@@ -205,6 +205,6 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
   return app;
 }
 
-/** The places that an answer's problems name. */
+/** The paths that an answer's problems name. */
 export const pathsOf = (body: Record<string, unknown>) =>
   (body['errors'] as { path: string }[]).map(({ path }) => path);

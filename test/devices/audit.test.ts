@@ -14,7 +14,7 @@ describe.each(databaseKinds)('the audit trail of devices on %s', (kind) => {
   const list = async (token: string) =>
     (await listEntries(app.db, Number(token), { start: 0, limit: 100 })).entries;
 
-  test('has those that were added and removed, each with who and where', async () => {
+  test('records additions and removals, each with who and from where', async () => {
     const token = await app.account();
     const device = await app.device(token);
     await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
@@ -33,7 +33,7 @@ describe.each(databaseKinds)('the audit trail of devices on %s', (kind) => {
     ]);
   });
 
-  test('has none that was refused', async () => {
+  test('records no refused request', async () => {
     const token = await app.account();
     const body = { device: {}, module: [] };
     const answers = await Promise.all(
@@ -50,7 +50,7 @@ describe.each(databaseKinds)('the audit trail of devices on %s', (kind) => {
     expect(await list(someone)).toEqual([]);
   });
 
-  test('has their tokens: rotated, retired by the device, revoked', async () => {
+  test('records their tokens: rotated, retired by the device, revoked', async () => {
     const token = await app.account();
     const device = await app.device(token);
     const door = openDoor(app, token);
@@ -72,11 +72,11 @@ describe.each(databaseKinds)('the audit trail of devices on %s', (kind) => {
     for (const entry of entries) expect(entry.details).toEqual(details);
   });
 
-  test('has nothing of what was rolled back', async () => {
+  test('records nothing that was rolled back', async () => {
     const other = await startApp({ kind });
     const token = await other.account();
     const device = await other.device(token);
-    // The note that the removal leaves cannot be written: neither can the entry.
+    // The removal's own row cannot be written, so neither can the entry.
     await other.db.query(`alter table removed_device add constraint none check (false) not valid`);
     const { status } = await other.call('DELETE', `/v2/devices/${device.uuid}`, { token });
     expect(status).toBe(500);

@@ -18,7 +18,7 @@ afterEach(() => door.authenticator.close());
 afterAll(() => app.close());
 
 describe('credentials', () => {
-  test('of a device open its door, and no other', async () => {
+  test('of a device are accepted for it, and for no other', async () => {
     const one = await app.device(token);
     const other = await app.device(token);
     const identity = { deviceId: one.deviceId, uuid: one.uuid, accountId: one.accountId };
@@ -37,7 +37,7 @@ describe('credentials', () => {
     }
   });
 
-  test('cost no query once the device is known, and none with a user name that is no uuid', async () => {
+  test('cost no query once the device is cached, and none if the user name is not a uuid', async () => {
     const device = await app.device(token);
     await door.authenticator.authenticateDevice(credentials(device));
     expect(door.queries).toBe(1);
@@ -46,7 +46,7 @@ describe('credentials', () => {
     expect(door.queries).toBe(1);
   });
 
-  test('are refused beside right ones that were shown again and again, until these change', async () => {
+  test('that are wrong are refused even if the right ones were used again and again, until these change', async () => {
     const device = await app.device(token);
     const right = credentials(device);
     for (let n = 0; n < 4; n += 1) expect(await door.letIn(right)).not.toBeNull();
@@ -72,7 +72,7 @@ describe('credentials', () => {
     expect(await door.authenticator.authenticateDevice(right)).toBeNull();
   });
 
-  test('of the device that was not used for longest are forgotten first', async () => {
+  test('of the least recently used device are dropped from the cache first', async () => {
     const [first, second, third] = [
       await app.device(token),
       await app.device(token),
@@ -111,7 +111,7 @@ describe('credentials', () => {
     expect(door.queries).toBeLessThanOrEqual(10);
   });
 
-  test('that are wrong cost a query a second and device, and do not lock the right ones out', async () => {
+  test('that are wrong cost one query a second for each device, and do not lock out the right ones', async () => {
     const device = await app.device(token);
     const wrong = { username: device.uuid, password: 'wrong' };
     for (let n = 0; n < 20; n += 1) {
@@ -138,7 +138,7 @@ describe('credentials', () => {
 });
 
 describe('rotation', () => {
-  test('lets the old token in until the new one is first used', async () => {
+  test('accepts the old token until the new one is first used', async () => {
     const device = await app.device(token);
     const old = credentials(device);
     // Over HTTP each request is a login.

@@ -22,7 +22,7 @@ const many = (count: number) => Array.from({ length: count }, (_, n) => named(`d
 const register = (body: unknown, key?: string, query = '') =>
   ask(service.url, { path: path + query, token, body, ...(key === undefined ? {} : { key }) });
 
-/** Sent as it is. */
+/** Sends the text unchanged. */
 async function send(text: string): Promise<{ status: number; text: string }> {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const answer = await fetch(service.url + path, { method: 'POST', headers, body: text });
@@ -64,7 +64,7 @@ describe('many devices at once', () => {
     await client.end();
   });
 
-  test('are none at all beyond a quota, which is exact', async () => {
+  test('are all refused over a quota, which is exact', async () => {
     const refused = await register({ devices: many(501) });
     expect(refused.status).toBe(403);
     expect(refused.body).toMatchObject({ quota: 'devices', limit: 1_500, used: most });
@@ -75,12 +75,12 @@ describe('many devices at once', () => {
   });
 });
 
-describe('what is wrong', () => {
+describe('a problem', () => {
   beforeAll(async () => {
     token = await openAccount(service.url);
   });
 
-  test('is named with the place of the device, and nothing is registered', async () => {
+  test('names the place of the device, and nothing is registered', async () => {
     const wrong = { ...configuration, module: [{ moduleId: 'm', senses: [{ sId: 'x' }] }] };
     const long = named('x'.repeat(201));
     expect(pathsOf(await register({ devices: [configuration, wrong, configuration] }))).toEqual([
@@ -93,7 +93,7 @@ describe('what is wrong', () => {
     expect(await listNames()).toEqual([]);
   });
 
-  test('is a warning where it is an unknown member, or refused where that is asked for', async () => {
+  test('with an unknown member is a warning, or refused in strict mode', async () => {
     const odd = { ...configuration, colour: 'red' };
     const strict = await register({ devices: [configuration, odd] }, undefined, '?strict=true');
     expect([strict.status, pathsOf(strict)]).toEqual([400, ['/devices/1/colour']]);
@@ -137,7 +137,7 @@ describe('what is wrong', () => {
     expect(answer.text).toContain(said);
   });
 
-  test('a body over 4 MiB is 413, and one below is taken whatever parts all of it has', async () => {
+  test('a body over 4 MiB is 413, and a smaller one is accepted whatever its parts', async () => {
     const spaces = ' '.repeat(4_194_304);
     expect((await send(`{"devices":[${spaces}]}`)).status).toBe(413);
     const senses = Array.from({ length: 500 }, (_, n) => ({
@@ -153,7 +153,7 @@ describe('what is wrong', () => {
   });
 });
 
-test('a repetition has the same answer, though it is too long to be kept', async () => {
+test('a repetition gets the same answer, although it is too long to be stored', async () => {
   token = await openAccount(service.url);
   const body = { devices: many(400) };
   const key = crypto.randomUUID();

@@ -46,7 +46,7 @@ describe('4.3 Get Configuration', () => {
 });
 
 describe('4.3 Update Configuration', () => {
-  test('answers {timestamp}, replaces all of it, voids what ingest knew and tells the device', async () => {
+  test('answers {timestamp}, replaces everything, invalidates what ingest cached and informs the device', async () => {
     const token = await app.account();
     const device = await app.device(token);
     app.told.length = 0;

@@ -6,7 +6,7 @@ let app: App;
 beforeAll(async () => void (app = await startApp()));
 afterAll(() => app?.close());
 
-test('one device: as in the list, where it connects, and how its profiles stand', async () => {
+test('one device: its entry in the list, its connector and its profiles', async () => {
   const token = await app.account();
   const device = await app.device(token);
   await app.device(token);

@@ -12,7 +12,7 @@ afterAll(() => app.close());
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 describe('4.3 Register Device', () => {
-  test('answers 200 with a connector of the configured ones, uuid, token and timestamp', async () => {
+  test('answers 200 with one of the configured connectors, uuid, token and timestamp', async () => {
     const token = await app.account();
     const answer = await app.call('POST', '/v2/devices', { token, body: configuration });
     expect(answer.status).toBe(200);
@@ -30,7 +30,7 @@ describe('4.3 Register Device', () => {
     });
   });
 
-  test('takes a device with nothing but what is required', async () => {
+  test('accepts a device with only the required members', async () => {
     const token = await app.account();
     const device = await app.device(token, { device: {}, module: [{ moduleId: 'm' }] });
     const answer = await app.call('GET', `/v2/devices/${device.uuid}/configuration`, { token });
@@ -85,7 +85,7 @@ describe('4.3 Register Device', () => {
     expect(answer.status).toBe(401);
   });
 
-  test('answers 401 when the account was deleted meanwhile', async () => {
+  test('answers 401 if the account was deleted meanwhile', async () => {
     const token = await app.account();
     await app.db.query('delete from account where id = $1', [Number(token)]);
     const answer = await app.call('POST', '/v2/devices', { token, body: configuration });
@@ -163,7 +163,7 @@ describe('POST /v2/devices/{deviceAuthUuid}/token', () => {
 describe('GET /v2/devices/{deviceAuthUuid}/evaluation', () => {
   const path = (device: { uuid: string }) => `/v2/devices/${device.uuid}/evaluation`;
 
-  test('says what live events have and lack, or that the service does not evaluate', async () => {
+  test('says what live events have and still lack, or that the service does not evaluate', async () => {
     const token = await app.account();
     const device = await app.device(token);
     const none = await app.call('GET', path(device), { token });

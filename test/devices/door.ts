@@ -17,9 +17,9 @@ const unreachable = openDatabase({
 
 export const credentials = ({ uuid, password }: Device) => ({ username: uuid, password });
 
-/** Device authentication on the app's database, with its queries counted, and away when told so. */
+/** Device authentication on the app's database; it counts queries, and can make the database unreachable. */
 export function openDoor(app: App, token: string, maxRemembered?: number) {
-  /** What this process knows to be disabled. */
+  /** The accounts that this process knows to be disabled. */
   const disabled = new Set<number>();
   const state = { queries: 0, away: false, timeMs: 0, disabled };
   const db = {

@@ -14,7 +14,7 @@ async function addDevice(token: string, name: string, serial = 's-1'): Promise<s
   return String(answer.body['deviceAuthUuid']);
 }
 
-/** By name. */
+/** Sorted by name. */
 async function find(token: string, query: string): Promise<List> {
   const answer = await app.call('GET', `/v2/devices?sort=name&${query}`, { token });
   expect([answer.status, answer.body]).toEqual([200, expect.anything()]);
@@ -24,7 +24,7 @@ async function find(token: string, query: string): Promise<List> {
 const namesOf = async (token: string, query: string) =>
   (await find(token, query)).devices.map(({ name }) => name);
 
-/** What presence, state and labels of a device are. */
+/** Sets presence, state or labels of a device. */
 async function set(uuid: string, sql: string, ...values: unknown[]): Promise<void> {
   await app.db.query(sql.replace('DEVICE', '(select id from device where uuid = $1)'), [
     uuid,
@@ -41,7 +41,7 @@ const isSeen = (uuid: string, connected: boolean, ts: number) =>
     ts,
   );
 
-test('is searched by a part of the name or the serial number, and by how the uuid begins', async () => {
+test('is searched by a part of the name or the serial number, and by the start of the uuid', async () => {
   const token = await app.account();
   const uuid = await addDevice(token, 'Freezer North', 'AB-100');
   await addDevice(token, 'Freezer South', 'AB-200');
@@ -93,7 +93,7 @@ test('is filtered by label, presence, state and profile, all at once', async () 
   });
 });
 
-/** Its alarm of this event: open, acknowledged or closed. */
+/** Gives the device an alarm of this event: open, acknowledged or closed. */
 const hasAlarm = (uuid: string, evId: number, sinceTs: number, members = '{}') =>
   set(
     uuid,
@@ -206,13 +206,13 @@ test.each([
   'profile=old',
   'sort=age',
   'cursor=here',
-])('refuses %s, and says which parameter it is', async (query) => {
+])('refuses %s, and names the parameter', async (query) => {
   const answer = await app.call('GET', `/v2/devices?${query}`, { token: await app.account() });
   const [name] = query.split('=');
   expect([answer.status, answer.body['errors']]).toMatchObject([400, [{ path: name }]]);
 });
 
-test('is all of them, as before, for whoever asks for nothing that is known', async () => {
+test('is all devices, as before, if no known parameter is given', async () => {
   const token = await app.account();
   for (const name of ['b', 'a']) await addDevice(token, name);
   const answer = await app.call('GET', '/v2/devices?page=2', { token });

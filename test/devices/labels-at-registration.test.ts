@@ -14,7 +14,7 @@ const pathsOf = ({ body }: Answer) =>
   (body['errors'] as { path: string }[]).map(({ path }) => path);
 const many = (count: number) => Array.from({ length: count }, (_, n) => `label ${n}`);
 
-/** The labels of each, in the order of their registration. */
+/** The labels of each device, in the order of registration. */
 async function listLabels(app: App, query = ''): Promise<string[][]> {
   const { devices } = await app.call<{ devices: { labels: string[] }[] }>('GET', single + query);
   return devices.map(({ labels }) => labels);
@@ -34,7 +34,7 @@ describe.each(databaseKinds)('labels of a registration, on %s', (kind) => {
     return { app, token, register };
   };
 
-  test('are what the device has from the beginning, word for word', async () => {
+  test('belong to the device from the beginning, unchanged', async () => {
     const { app, register } = await given();
     const odd = ['{"a,b"}', "it's\\", 'Keller 🧊', 'null'];
     await register(single, labelled(...odd));
@@ -50,7 +50,7 @@ describe.each(databaseKinds)('labels of a registration, on %s', (kind) => {
     expect(await listLabels(app, '?label=freezer')).toEqual([['cellar', 'freezer']]);
   });
 
-  test('are no part of its configuration, and no unknown member', async () => {
+  test('are neither part of its configuration nor an unknown member', async () => {
     const { app, register } = await given();
     const { status, body } = await register(`${single}?strict=true`, labelled('cellar'));
     expect([status, body['warnings']]).toEqual([200, undefined]);
@@ -72,7 +72,7 @@ describe.each(databaseKinds)('labels of a registration, on %s', (kind) => {
     expect(await listLabels(app)).toEqual([['one'], ['two']]);
   });
 
-  test('that break a rule of labels register nothing, as they label nothing', async () => {
+  test('that break a rule register nothing, just as they label nothing', async () => {
     const { app, token, register } = await given();
     const { deviceAuthUuid: uuid } = await app.call<Registration>('POST', single, configuration);
     const replace = (body: unknown) =>
@@ -95,7 +95,7 @@ describe.each(databaseKinds)('labels of a registration, on %s', (kind) => {
     expect(await listLabels(app)).toEqual([[]]);
   });
 
-  test('are told to streams of a label, and to keys that are confined to one', async () => {
+  test('reach streams of a label, and keys that are restricted to one', async () => {
     const { app, token, register } = await given();
     const scopes = ['data:read', 'devices:read', 'devices:write'];
     const { key } = await makeKey(app, { scopes, labels: ['cellar'] });
@@ -117,7 +117,7 @@ describe.each(databaseKinds)('labels of a registration, on %s', (kind) => {
         return uuids.map((uuid) => from.includes(uuid));
       });
     const wanted = [false, false, true, true];
-    // A moment after the registration was answered, not only when rights are looked at again (15 s).
+    // Soon after the registration, and not only when rights are checked again (15 s).
     await expect
       .poll(
         async () => {

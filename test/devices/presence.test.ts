@@ -45,7 +45,7 @@ test('a device is connected as long as one of its connections is', async () => {
   await presence.close();
 });
 
-test('is written by itself a little later, and never on the way of a message', async () => {
+test('is written by itself a little later, and never while a message is processed', async () => {
   const device = await app.device(token);
   let writes = 0;
   const counted = {
@@ -79,7 +79,7 @@ test('what a killed process left is cleared at the start, on its own connector o
   await Promise.all([killed.close(), other.close(), next.close()]);
 });
 
-test('leaving one connector does not take back having come to another', async () => {
+test('leaving one connector does not undo having come to another', async () => {
   const device = await app.device(token);
   const one = await startPresence({ ...options, db: app.db });
   const two = await startPresence({ ...options, connectorId: 2, db: app.db });
@@ -93,7 +93,7 @@ test('leaving one connector does not take back having come to another', async ()
   await Promise.all([one.close(), two.close()]);
 });
 
-test('a device without a connection that is seen is where it was heard last', async () => {
+test('a device without a visible connection is where it was heard last', async () => {
   const device = await app.device(token);
   let now = 1_700_000_000_000;
   const clock = () => now;
@@ -125,7 +125,7 @@ test('a device without a connection that is seen is where it was heard last', as
   await Promise.all([one.close(), two.close()]);
 });
 
-test('a write that failed is made up for, and a removed device is no obstacle', async () => {
+test('a failed write is repeated, and a removed device is no obstacle', async () => {
   const [gone, stays] = [await app.device(token), await app.device(token)];
   let fails = true;
   const failing = {
@@ -145,7 +145,7 @@ test('a write that failed is made up for, and a removed device is no obstacle', 
   await presence.close();
 });
 
-test('who connected or left is told once it is written, with what stands there then', async () => {
+test('connects and disconnects are announced once they are written, with the resulting rows', async () => {
   const device = await app.device(token);
   const told: PresenceNotice[] = [];
   const tell = (accounts: PresenceNotice[]) => void told.push(...accounts);
@@ -175,7 +175,7 @@ test('who connected or left is told once it is written, with what stands there t
   await one.close();
 });
 
-test('that a device was heard after a silence is written soon, and told to nobody', async () => {
+test('a device heard after a silence is written soon, and not announced', async () => {
   const device = await app.device(token);
   const told: PresenceNotice[] = [];
   const tell = (accounts: PresenceNotice[]) => void told.push(...accounts);

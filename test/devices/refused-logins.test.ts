@@ -43,7 +43,7 @@ function openProcess() {
   return { watch: one, authenticator: createDeviceAuthenticator(deps) };
 }
 
-/** Tries to log in, and says whether it worked. */
+/** Tries to log in, and returns whether it worked. */
 const tryLogin = async (username: string, password: string, address = '192.0.2.7') =>
   (await authenticator.authenticateDevice({ username, password, address })) !== null;
 
@@ -66,7 +66,7 @@ const rotate = async ({ uuid }: Device, revoke: boolean) =>
   );
 
 describe('refused logins', () => {
-  test('are kept with when, from where and why, added up, until the device is let in', async () => {
+  test('are stored with when, from where and why, and counted, until the device is let in', async () => {
     const device = await app.device(token);
     const firstTs = nowTs;
     expect(await tryLogin(device.uuid, 'wrong')).toBe(false);
@@ -111,7 +111,7 @@ describe('refused logins', () => {
     expect(await refusedTsOf(device.uuid)).toBeUndefined();
   });
 
-  test('of a removed device and of a disabled account are its owner to know of, and nobody else', async () => {
+  test('of a removed device and of a disabled account are shown to its owner only', async () => {
     const stranger = await app.account();
     const [gone, disabled] = [await app.device(token), await app.device(stranger)];
     await app.call('DELETE', `/v2/devices/${gone.uuid}`, { token });
@@ -135,7 +135,7 @@ describe('refused logins', () => {
     expect(await listed(gone.uuid)).toBe(404);
   });
 
-  test('with a token that is right count after the login that was counted for it', async () => {
+  test('with a valid token count after the login that was counted for it', async () => {
     const device = await app.device(token);
     expect(await tryLogin(device.uuid, device.password)).toBe(true);
     watch.refused({ ...device, reason: 'too-many-connections' });
@@ -152,7 +152,7 @@ describe('refused logins', () => {
     await tryLogin(device.uuid, 'wrong');
     await watch.flush();
     nowTs += 2_000;
-    // Held back for a minute.
+    // Its write waits for a minute.
     await tryLogin(device.uuid, 'wrong', '192.0.2.8');
     nowTs += 1_000;
     other.watch.letIn(device);
@@ -170,7 +170,7 @@ describe('refused logins', () => {
   });
 });
 
-test('a device that logs in with each message is let in for the database too', async () => {
+test('a device that logs in with each message counts as let in for the database too', async () => {
   const device = await app.device(token);
   await tryLogin(device.uuid, 'wrong');
   await watch.flush();
@@ -181,7 +181,7 @@ test('a device that logs in with each message is let in for the database too', a
     await watch.flush();
   }
   expect(await refusedTsOf(device.uuid)).toBeUndefined();
-  // Refused between two of them, and let in again.
+  // Refused in between, and let in again.
   nowTs += 1_000;
   await tryLogin(device.uuid, 'wrong');
   nowTs += 1_000;
@@ -192,8 +192,8 @@ test('a device that logs in with each message is let in for the database too', a
   expect(await refusedTsOf(device.uuid)).toBeUndefined();
 });
 
-describe('whoever knows a uuid', () => {
-  test('has it written once a minute at most, and the newest 16 kept', async () => {
+describe('anybody who knows a uuid', () => {
+  test('can cause one write a minute, and the newest 16 are kept', async () => {
     const device = await app.device(token);
     for (let minute = 0; minute < 6; minute += 1) {
       for (let n = 0; n < 100; n += 1)
@@ -211,7 +211,7 @@ describe('whoever knows a uuid', () => {
     expect(kept).toContainEqual(expect.objectContaining({ address: '198.51.100.1', count: 5 }));
   });
 
-  test('keeps another account waiting for one write at most', async () => {
+  test('delays another account for one write at most', async () => {
     const { rows } = await app.db.query<{ uuid: string }>(
       `insert into device (account_id, connector_id, configuration)
        select $1, 1, '{}' from generate_series(1, 700) returning uuid`,
@@ -232,7 +232,7 @@ describe('whoever knows a uuid', () => {
   });
 });
 
-test('the list has refused devices as a filter and a count', async () => {
+test('the list has a filter and a count for refused devices', async () => {
   const [good, bad] = [await app.device(token), await app.device(token)];
   await tryLogin(good.uuid, good.password);
   await tryLogin(bad.uuid, 'wrong');

@@ -7,7 +7,7 @@ import { createRegistration } from '../../src/devices/register.ts';
 import { insertAccount } from '../support/accounts.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
-describe.each(databaseKinds)('registrations that come at once, on %s', (kind) => {
+describe.each(databaseKinds)('concurrent registrations, on %s', (kind) => {
   let database: TestDatabase;
   let statements = 0;
   let counted: Database;
@@ -42,7 +42,7 @@ describe.each(databaseKinds)('registrations that come at once, on %s', (kind) =>
     return rows.map(({ uuid }) => uuid).toSorted();
   };
 
-  it('share statements, and those of one account do not wait for those of another', async () => {
+  it('share statements, and different accounts do not wait for each other', async () => {
     const register = createRegistration(counted, defaults.quotas);
     const [one, other] = [await account(), await account()];
     const devices = Array.from({ length: 100 }, () => device());
@@ -53,13 +53,13 @@ describe.each(databaseKinds)('registrations that come at once, on %s', (kind) =>
         register(other, { ...added, uuid: randomUUID() }),
       ]),
     );
-    // The first one alone, then fifty and the rest.
+    // The first one alone, then fifty, then the rest.
     expect(statements).toBe(6);
     expect(await registered(one)).toEqual(devices.map(({ uuid }) => uuid).toSorted());
     expect(await registered(other)).toHaveLength(100);
   });
 
-  it('share no fault: the one that cannot be stored is refused', async () => {
+  it('share no errors: only the one that cannot be stored is refused', async () => {
     const register = createRegistration(counted, defaults.quotas);
     const id = await account();
     const devices = Array.from({ length: 20 }, (_, n) => device(n === 13 ? 'no JSON' : undefined));
@@ -75,7 +75,7 @@ describe.each(databaseKinds)('registrations that come at once, on %s', (kind) =>
     expect(rows).toEqual([{ devices: 19, registrations: 19 }]);
   });
 
-  it('are as many as there is room for, in their order', async () => {
+  it('are stored as far as there is room, in order', async () => {
     const register = createRegistration(counted, { ...defaults.quotas, devices: 7 });
     const id = await account();
     const devices = Array.from({ length: 30 }, () => device());

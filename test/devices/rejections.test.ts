@@ -84,7 +84,7 @@ test('GET rejections: newest first, each with timestamp, topic, reason, message,
   }
 });
 
-test('a transaction that is tried again keeps each once; two problems of one item are two', async () => {
+test('a repeated transaction stores each once; two problems of one item are two', async () => {
   const device = await app.device(token);
   const twice = [
     rejection(device.deviceId, 1, { path: '/a' }),
@@ -97,7 +97,7 @@ test('a transaction that is tried again keeps each once; two problems of one ite
   expect(new Set(kept.map(({ path }) => path))).toEqual(new Set(['/a', '/b']));
 });
 
-test('the newest 1,000 of a device are kept, also of one flood in one millisecond', async () => {
+test('the newest 1,000 of a device are kept, even if one flood came in one millisecond', async () => {
   const device = await app.device(token);
   const other = await app.device(token);
   await keepRejections(app.db, [rejection(other.deviceId, 1)]);
@@ -112,7 +112,7 @@ test('the newest 1,000 of a device are kept, also of one flood in one millisecon
   expect(await listed(other.uuid)).toHaveLength(1);
 });
 
-test('there are never a quarter more, whoever stores them, and they are never read to be counted', async () => {
+test('there are never more than a quarter over the limit, whoever stores them, and counting never reads them', async () => {
   const device = await app.device(token);
   for (let batch = 0; batch < 60; batch += 2) {
     const batches = [batch, batch + 1].map((ts) =>
@@ -124,7 +124,7 @@ test('there are never a quarter more, whoever stores them, and they are never re
   expect((await stored(device.deviceId)).count).toBeGreaterThanOrEqual(1_000);
 });
 
-test('of long ones 1 MiB is kept, the newest, and a quarter more at most', async () => {
+test('of long ones 1 MiB is kept, the newest, and at most a quarter more', async () => {
   const device = await app.device(token);
   const payload = 'x'.repeat(10_000);
   for (let ts = 0; ts < 250; ts += 1)
@@ -135,7 +135,7 @@ test('of long ones 1 MiB is kept, the newest, and a quarter more at most', async
   expect(oldest).toBe(250 - count);
 });
 
-test('what was stored before it was counted is counted with the next one', async () => {
+test('rejections from before there was a count are counted with the next one', async () => {
   const device = await app.device(token);
   const { deviceId } = device;
   await keepRejections(

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 describe('4.3 Remove device', () => {
-  test('answers {timestamp, message}; the device and all that belongs to it is gone', async () => {
+  test('answers {timestamp, message}; the device and everything that belongs to it is gone', async () => {
     const token = await app.account();
     const device = await app.device(token);
     await app.install(token, [device.uuid]);
@@ -20,7 +20,7 @@ describe('4.3 Remove device', () => {
     const answer = await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({ timestamp: expect.any(Number), message: expect.any(String) });
-    // Its history goes after the answer.
+    // Its history is deleted after the answer.
     await expect.poll(() => app.purged.flat(), { timeout: 60_000 }).toContain(device.deviceId);
     const { deviceId } = device;
     expect(app.told).toEqual([{ channel: 'access', message: { deviceId, uuid: device.uuid } }]);
@@ -38,7 +38,7 @@ describe('4.3 Remove device', () => {
     await expect.poll(leftOver, { timeout: 60_000 }).toEqual([]);
   });
 
-  test('what a failed purge left behind goes later', async () => {
+  test('what a failed purge left is deleted later', async () => {
     const token = await app.account();
     const device = await app.device(token);
     app.purging.fails = true;
@@ -54,7 +54,7 @@ describe('4.3 Remove device', () => {
     expect(app.purged).toEqual([]);
   });
 
-  test('what a purge left behind that was cut off goes with the next upkeep', async () => {
+  test('what an interrupted purge left is deleted by the next upkeep', async () => {
     const token = await app.account();
     const device = await app.device(token);
     await app.db.query('delete from device where id = $1', [device.deviceId]);
@@ -71,7 +71,7 @@ describe('4.3 Remove device', () => {
       },
       onFailedJobs: () => {},
       onDoubt: () => {},
-      // What fails before it keeps it from nothing.
+      // A chore that fails before it does not prevent it.
       timelessChores: [() => Promise.reject(new Error('another chore')), app.clearing.resume],
     });
     await expect.poll(() => app.purged.flat(), { timeout: 60_000 }).toContain(device.deviceId);
@@ -80,7 +80,7 @@ describe('4.3 Remove device', () => {
     expect(rows).toEqual([]);
   });
 
-  test('one process at a time clears what is left behind', async () => {
+  test('one process at a time deletes what is left', async () => {
     const token = await app.account();
     const devices = [await app.device(token), await app.device(token)];
     const ids = devices.map(({ deviceId }) => deviceId);
@@ -113,7 +113,7 @@ describe('4.3 Remove device', () => {
     expect(rows).toEqual([]);
   });
 
-  test('is asked to stop between two lots of devices', async () => {
+  test('can be stopped between two batches of devices', async () => {
     const token = await app.account();
     const { deviceId } = await app.device(token);
     await app.db.query('delete from device where id = $1', [deviceId]);
@@ -124,7 +124,7 @@ describe('4.3 Remove device', () => {
     expect(app.purged).toEqual([[deviceId]]);
   });
 
-  test('what goes with its account is noted too', async () => {
+  test('devices that are removed with their account are recorded too', async () => {
     const token = await app.account();
     const device = await app.device(token);
     await app.db.query('delete from account where id = $1', [Number(token)]);
@@ -132,7 +132,7 @@ describe('4.3 Remove device', () => {
     expect(app.purged.flat()).toContain(device.deviceId);
   });
 
-  test('waits for an ingest that saw the device, so that no late row appears', async () => {
+  test('waits for an ingest that has read the device, so that no late row appears', async () => {
     const token = await app.account();
     const device = await app.device(token);
     let removed = false;

@@ -24,7 +24,7 @@ describe.each(databaseKinds)('while the secret is being changed, on %s', (kind) 
   afterEach(() => ends.splice(0).forEach((end) => end()));
   afterAll(() => app?.close());
 
-  /** A process that was given these secrets, the first one as SECRET. */
+  /** A process with these secrets, the first one as SECRET. */
   function openProcess(secret: string, previous?: string) {
     const { deviceTokens: keys, secretIds } = deriveKeys(secret, previous);
     const { db, bus } = app;
@@ -38,7 +38,7 @@ describe.each(databaseKinds)('while the secret is being changed, on %s', (kind) 
     };
   }
 
-  /** A device that was registered under the older secret, with its tokens of both. */
+  /** A device registered under the older secret, with its tokens of both. */
   async function addDevice() {
     const { uuid, deviceId } = await app.device(token);
     const [ofOlder, ofNewer] = [older, newer].map((secret) => {
@@ -58,26 +58,26 @@ describe.each(databaseKinds)('while the secret is being changed, on %s', (kind) 
     return rows[0]?.token_secret;
   };
 
-  test('a device is handed its token of the new secret until it has logged in with it', async () => {
+  test('a device gets its token of the new secret until it has logged in with it', async () => {
     const device = await addDevice();
     const process = openProcess(newer, older);
     const before = await countTokensOf(app.db, [olderCheck]);
     const message = { topic: 'token', payload: { deviceAuthToken: device.fresh, ts } };
     expect(await process.letsIn(device.uuid, device.old)).toBe(true);
     expect(await process.due(device.deviceId)).toEqual(message);
-    // It forgot it, or never read it: nothing has changed, and it is sent again.
+    // It forgot the token, or never read it: nothing has changed, and it is sent again.
     expect(await process.letsIn(device.uuid, device.old)).toBe(true);
     expect(await process.due(device.deviceId)).toEqual(message);
 
     expect(await process.letsIn(device.uuid, device.fresh)).toBe(true);
     expect(await process.due(device.deviceId)).toBeNull();
     expect(await countTokensOf(app.db, [olderCheck])).toBe(before - 1);
-    // Whoever has copied the old one is shut out, in a process that had remembered it too.
+    // Whoever copied the old one is locked out, even by a process that had cached it.
     expect(await process.letsIn(device.uuid, device.old)).toBe(false);
     expect(await process.letsIn(device.uuid, device.fresh)).toBe(true);
   });
 
-  test('processes that have not got that far let it in with either, and hand over nothing', async () => {
+  test('processes that are not that far accept either token, and send nothing', async () => {
     const device = await addDevice();
     await replaceChecks(app.db, [olderCheck]);
     const behind = openProcess(older, newer);
@@ -87,13 +87,13 @@ describe.each(databaseKinds)('while the secret is being changed, on %s', (kind) 
     await replaceChecks(app.db, [newerCheck, olderCheck]);
     const ahead = openProcess(newer, older);
     expect(await ahead.letsIn(device.uuid, device.fresh)).toBe(true);
-    // The one behind had remembered it with the old one, and must not hand that out again.
+    // The process that is behind had cached the old one, and must not send that again.
     expect(await behind.letsIn(device.uuid, device.fresh)).toBe(true);
     expect(await behind.due(device.deviceId)).toBeNull();
     expect(await secretOf(device.deviceId)).toBe(newerCheck.slice(0, 8));
   });
 
-  test('a change that is undone hands the earlier token back', async () => {
+  test('undoing a change sends the earlier token again', async () => {
     const device = await addDevice();
     await openProcess(newer, older).letsIn(device.uuid, device.fresh);
     await replaceChecks(app.db, [olderCheck, newerCheck]);
@@ -106,7 +106,7 @@ describe.each(databaseKinds)('while the secret is being changed, on %s', (kind) 
     expect(await undone.letsIn(device.uuid, device.fresh)).toBe(false);
   });
 
-  test('a token that its owner made is left to its owner, and counts when it is used', async () => {
+  test('a token that its owner made is left to the owner, and counts when it is used', async () => {
     const device = await addDevice();
     const process = openProcess(newer, older);
     await app.db.query(
@@ -121,12 +121,12 @@ describe.each(databaseKinds)('while the secret is being changed, on %s', (kind) 
     expect(await secretOf(device.deviceId)).toBe(newerCheck.slice(0, 8));
   });
 
-  test('one that is registered has the secret of its token from the beginning', async () => {
+  test('a newly registered device has the secret of its token from the beginning', async () => {
     const { deviceId, uuid } = await app.device(token);
     const own = await secretOf(deviceId);
     expect(own).toHaveLength(8);
     await app.db.query("update device set token_secret = 'another' where id = $1", [deviceId]);
-    // Its owner makes it a new one: with `revoke` no token of before opens anything.
+    // Its owner makes a new one: with `revoke` no earlier token is accepted.
     await app.call('POST', `/v2/devices/${uuid}/token`, { token, body: { revoke: false } });
     expect(await secretOf(deviceId)).toBe('another');
     await app.call('POST', `/v2/devices/${uuid}/token`, { token, body: { revoke: true } });

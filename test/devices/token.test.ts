@@ -9,7 +9,7 @@ const uuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
 const version = fc.integer({ min: 1, max: 2 ** 31 - 1 });
 
 describe('a device token', () => {
-  test('is short and URL-safe, and opens its own version of its own device only', () => {
+  test('is short and URL-safe, and is valid only for its own version of its own device', () => {
     fc.assert(
       fc.property(fc.uuid(), fc.uuid(), version, version, (one, other, v, w) => {
         const token = deriveToken([key], one, v);
@@ -22,13 +22,13 @@ describe('a device token', () => {
     );
   });
 
-  test('made under the secret before is still accepted, and the newest one makes new ones', () => {
+  test('made under the previous secret is still accepted, and the newest secret makes new ones', () => {
     const token = deriveToken([older], uuid, 1);
     expect(isToken([key, older], uuid, 1, token)).toBe(true);
     expect(deriveToken([key, older], uuid, 1)).toBe(deriveToken([key], uuid, 1));
   });
 
-  test('is not opened by anything else, however long', () => {
+  test('is not matched by anything else, however long', () => {
     const token = deriveToken([key], uuid, 1);
     fc.assert(
       fc.property(fc.string({ maxLength: 100 }), (text) => {
@@ -42,7 +42,7 @@ describe('a device token', () => {
     expect(isToken([key], uuid, 1, lookalike)).toBe(false);
   });
 
-  test('that is known is told from all others', () => {
+  test('that is known is distinguished from all others', () => {
     const token = deriveToken([key], uuid, 1);
     const known = bytesOfToken(token);
     expect(isSameToken(known, token)).toBe(true);
@@ -53,7 +53,7 @@ describe('a device token', () => {
         // As long, and wrong from there on.
         const changed = token.slice(0, at) + text.slice(0, 32 - at).padEnd(32 - at, '~');
         expect(isSameToken(known, changed)).toBe(changed === token);
-        // As much of the right one as there is room for.
+        // As much of the right one as fits.
         expect(isSameToken(known, `${token.slice(0, 31)}\u00e9`)).toBe(false);
       }),
     );
@@ -91,7 +91,7 @@ describe('the choice of a connector', () => {
     }
   });
 
-  test('is refused where there is none', () => {
+  test('is refused if there is none', () => {
     expect(() => pickConnector([], uuid)).toThrow('no connector');
   });
 });

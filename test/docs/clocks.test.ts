@@ -12,7 +12,7 @@ const readers = [clockReaders, randomReaders].flatMap((table) =>
   ),
 );
 
-test('each file that may read a clock or draw at random is there, in its room, and does', () => {
+test('each file that may read a clock or use randomness exists, in its module, and does so', () => {
   expect(readers.length).toBeGreaterThan(10);
   for (const { module, file } of readers) {
     expect(globSync(module), file).toContain(file);
@@ -20,13 +20,13 @@ test('each file that may read a clock or draw at random is there, in its room, a
   }
 });
 
-test('the rooms that they are named by are those of lint', () => {
+test('the modules named there are those of lint', () => {
   const known = [...modules.map(({ files }) => files), 'src/assembly/*.ts', 'src/*.ts'];
   const named = [...Object.keys(clockReaders), ...Object.keys(randomReaders)];
   expect(named.filter((module) => !known.includes(module))).toEqual([]);
 });
 
-test('a present says by its name which clock it is of: `nowTs` the time of day, `monotonicMs` the other', () => {
+test('names tell the clocks apart: `nowTs` is the time of day, `monotonicMs` the other', () => {
   const files = globSync([
     'src/**/*.{ts,tsx}',
     'connector/**/*.ts',

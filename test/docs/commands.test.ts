@@ -11,7 +11,7 @@ import { blocksOf, readProjectFile, readScriptSteps } from './readme.ts';
 
 const canRun = hasMosquitto && findProgram('curl') !== null;
 
-/** Placeholders, what is asked of the service's own machine, and metrics, which are off here. */
+/** Blocks with placeholders, with commands for the service's own machine, or for metrics, which are off here. */
 const isLeftOut = (block: string) => /^URL=|^ss |9464|^curl -N/m.test(block);
 
 /** The steps of the tour that set the variables which other pages use. */
@@ -19,7 +19,7 @@ const known = readScriptSteps()
   .filter(({ title }) => ['Is it there?', 'An account', 'A device'].includes(title))
   .map(({ commands }) => commands);
 
-describe.skipIf(!canRun)('the commands of pages that go on from the tour', () => {
+describe.skipIf(!canRun)('the commands of pages that continue from the tour', () => {
   let service: TestService;
   let cwd: string;
   beforeAll(async () => {
@@ -36,12 +36,12 @@ describe.skipIf(!canRun)('the commands of pages that go on from the tour', () =>
     ['docs/api-keys.md', 2],
     ['docs/bulk.md', 3],
     ['docs/data-in-bulk.md', 3],
-  ])('are answered with success: %s', async (page, least) => {
+  ])('succeed: %s', async (page, least) => {
     const text = readProjectFile(page).replaceAll(/^ +/gm, '');
     const blocks = blocksOf(text, 'sh').filter((block) => !isLeftOut(block));
     expect(blocks.length).toBeGreaterThanOrEqual(least);
     const strict = 'curl() { command curl --fail "$@"; }';
-    // The tour names its account by the second.
+    // The tour names its account by the current second.
     const input = [strict, ...known, ...blocks].join('\n').replace('$(date +%s)', randomUUID());
     const shell = runProgram('sh', ['-eu'], { env: { URL: service.url }, input, cwd });
     const status = await shell.ended();

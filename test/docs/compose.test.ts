@@ -17,14 +17,14 @@ async function readCompose(file: string, environment: Record<string, string>): P
 const files = ['docker-compose.yml', 'docker-compose.cluster.yml'];
 
 describe.skipIf(program === null).each(files)('%s', (file) => {
-  it('is understood, and gives the service its secret and database', async () => {
+  it('is valid, and gives the service its secret and database', async () => {
     const text = await readCompose(file, { SECRET: 'made-here', DATABASE_PASSWORD: 'made-too' });
     expect(text).toContain('SECRET: made-here');
     expect(text).toContain('postgresql://sensorium:made-too@database:5432/sensorium');
     expect(text).toContain('condition: service_healthy');
   });
 
-  it('bounds the memory and the log of every container, and the service writes nowhere', async () => {
+  it('limits the memory and the log of every container, and the service writes nowhere', async () => {
     const text = await readCompose(file, { SECRET: 'x', DATABASE_PASSWORD: 'y' });
     const count = (pattern: RegExp) => text.match(pattern)?.length ?? 0;
     const containers = count(/^    restart: /gm);

@@ -41,7 +41,7 @@ it.skipIf(!canRun)('the commands of the page lead to a first e-mail', async () =
     expect([shell.stderr(), status]).toEqual(['', 0]);
     return shell.stdout();
   };
-  // What one block sets the next ones use; between them somebody reads a mail.
+  // Later blocks use what earlier ones set; between them somebody reads a mail.
   const token = /"accountAuthToken"|TOKEN=(\S+)/;
   const first = await run(account, 'echo; echo "TOKEN=$TOKEN"');
   expect(first).toContain(`"address":"${ME}"`);
@@ -64,7 +64,7 @@ it.skipIf(!canRun)('the commands of the page lead to a first e-mail', async () =
   expect(withoutTime(told.text)).toContain(withoutTime(body));
 });
 
-it('the receiver of the page knows what is genuine', async () => {
+it('the receiver on the page recognises genuine messages', async () => {
   const [code = ''] = blocksOf(getSection('Webhooks', page), 'js');
   const { isGenuine } = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as {
     isGenuine: (secret: string, headers: object, body: string) => boolean;

@@ -11,7 +11,7 @@ import { blocksOf, getSection, readProjectFile } from './readme.ts';
 const page = 'docs/dashboards.md';
 const role = 'sensorium_reports';
 
-/** A service with a device that measured, fired and is in alarm. */
+/** A service with a device that has measured, has fired and is in alarm. */
 async function startMeasured(kind: (typeof databaseKinds)[number]) {
   const service = await testService({}, { kind });
   const app = await openApp(service.url);
@@ -44,7 +44,7 @@ describe('the dashboard of Grafana', () => {
   };
 
   it.each(panels.map((panel) => [panel.title, panel.targets[0]] as const))(
-    'asks for what there is: %s',
+    'queries what exists: %s',
     async (_, { url, root_selector: root, columns }) => {
       const { service, app } = measured;
       const [body = ''] = /\{ "name": "Grafana".*\}/.exec(getSection('Grafana', page)) ?? [];
@@ -81,7 +81,7 @@ describe.each(databaseKinds)('SQL for the operator, on %s', (kind) => {
     owner = new pg.Client(service.databaseUrl);
     await owner.connect();
     await owner.query(makeRole);
-    // Twice: it is run again after each upgrade.
+    // Twice, because it is run again after each upgrade.
     for (const sql of [makeViews, makeViews])
       await owner.query(sql.replace('sensorium_0_2_0', schema));
     const url = new URL(service.databaseUrl);
@@ -155,7 +155,7 @@ describe.each(databaseKinds)('SQL for the operator, on %s', (kind) => {
     }
   });
 
-  it('lets nothing be written, also after its own limits are lifted', async () => {
+  it('allows no writing, even after its own limits are lifted', async () => {
     expect(await codeOf('create temporary table mine (x integer)')).toBe('25006');
     await reader.query('set default_transaction_read_only = off');
     for (const view of views) {
@@ -176,7 +176,7 @@ describe.each(databaseKinds)('SQL for the operator, on %s', (kind) => {
     for (const sql of refused) expect([sql, await codeOf(sql)]).toEqual([sql, '42501']);
   });
 
-  it('is not for accounts: where tables are compressed there is no row-level security', async () => {
+  it('is not for accounts: with compressed tables there is no row-level security', async () => {
     await owner.query('begin');
     const enabling = owner.query(`alter table ${schema}.measurement enable row level security`);
     const code = await enabling.then(

@@ -3,7 +3,7 @@ import { Purpose } from '../../src/contract/purpose.ts';
 import { listWarnings } from '../../src/engine/warnings.ts';
 import { blocksOf, readProjectFile } from './readme.ts';
 
-/** What the page shows is a purpose, an event's causes, or a cause. */
+/** The examples on the page are purposes, an event's causes, or a cause. */
 function purposeOf(shown: Record<string, unknown>) {
   if ('states' in shown) return shown;
   const causes = 'causes' in shown ? shown['causes'] : [shown];
@@ -14,7 +14,7 @@ const examples = blocksOf(readProjectFile('docs/purposes.md'), 'json').map(
   (text) => JSON.parse(text) as Record<string, unknown>,
 );
 
-test('each example of the page on purposes is taken as it is, and there is nothing to remark', () => {
+test('each example on the page about purposes is accepted as it is, without warnings', () => {
   expect(examples.length).toBeGreaterThan(4);
   for (const example of examples) {
     const given = purposeOf(example);
@@ -24,7 +24,7 @@ test('each example of the page on purposes is taken as it is, and there is nothi
   }
 });
 
-test('the page of the engine is short, and opens with the procedure', () => {
+test("the engine's page is short, and begins with the procedure", () => {
   const lines = readProjectFile('docs/engine.md').split('\n');
   expect(lines.length).toBeLessThanOrEqual(320);
   expect(lines.find((line) => line.startsWith('## '))).toBe('## The procedure');

@@ -18,7 +18,7 @@ function listDocumented() {
   );
 }
 
-/** Calls whose level, code and message stand in the source; some choose theirs when they run. */
+/** Calls with literal level, code and message in the source; some choose theirs at run time. */
 function listCalls() {
   const call = /\.(\w+)\(\s*\{\s*event: '([a-z.-]+)'[^}]*\},?\s*(?:(['"`])((?:(?!\3)[^])*)\3)?/g;
   return [...sources.matchAll(call)].map(([, level = '', event = '', , message]) => ({
@@ -47,7 +47,7 @@ describe('the codes of the log', () => {
   it('have the level that the page says', () => {
     const levels = new Map(listDocumented().map(({ event, levels }) => [event, levels]));
     const calls = listCalls();
-    // Nearly all of them, or the pattern has missed how they are written.
+    // Nearly all of them, or the pattern no longer matches the way they are written.
     expect(new Set(calls.map(({ event }) => event)).size).toBeGreaterThan(logEvents.length * 0.9);
     const wrong = calls.filter(({ event, level }) => !levels.get(event)?.includes(level));
     expect(wrong).toEqual([]);
@@ -60,12 +60,12 @@ describe('the codes of the log', () => {
   });
 });
 
-it('nothing is written past the log but what a start shows to people', () => {
+it('nothing is written except through the log, but for what a start shows to people', () => {
   const written = globSync('{src,connector}/**/*.ts', { cwd: pathOf('.') })
     .filter((path) => !/^src\/(cli|console\/build)\//.test(path))
     .filter((path) =>
       /\bconsole\.(?!ts\b|enabled\b|failed\b)|process\.std(out|err)\.write/.test(
-        // The console of the browser is spoken of in comments.
+        // Comments mention the browser's console.
         readProjectFile(path).replaceAll(/^\s*(\/\*\*|\*|\/\/).*$/gm, ''),
       ),
     );

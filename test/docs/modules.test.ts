@@ -2,10 +2,10 @@ import { globSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { modules } from '../../lint/modules.ts';
 
-/** Modules that bring the others together, and one that must run on any Node. */
+/** Modules that combine the others, and one that must run on any version of Node. */
 const free = ['src/assembly/**', 'src/cli/**', 'src/process/install/**', 'src/*.ts'];
 
-test('each file of src and connector belongs to a room whose imports are held by lint, or is free', () => {
+test('each file of src and connector belongs to a module whose imports lint checks, or is exempt', () => {
   const files = globSync(['src/**/*.{ts,mjs}', 'connector/**/*.ts']).filter(
     (file) => !file.endsWith('.d.ts') && !file.startsWith('src/db/migrations/'),
   );
@@ -14,7 +14,7 @@ test('each file of src and connector belongs to a room whose imports are held by
   expect(files.filter((file) => !held.has(file))).toEqual([]);
 });
 
-test('no room is named that is not there', () => {
+test('every module that is named exists', () => {
   expect(modules.map(({ files }) => files).filter((files) => globSync(files).length === 0)).toEqual(
     [],
   );

@@ -9,7 +9,7 @@ const docs = readdirSync(pathOf('docs'), { recursive: true, encoding: 'utf8' })
   .map((name) => `docs/${name}`);
 const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs];
 
-/** What the worked examples of CONTRIBUTING.md would add, and what programs or operators write. */
+/** Files that the examples of CONTRIBUTING.md would add, and that programs or operators write. */
 const made = [
   'bench/results/',
   'config/local.json',
@@ -50,7 +50,7 @@ describe('the documentation', () => {
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
 
-  it.each(pages)('%s links only to what is there', (page) => {
+  it.each(pages)('%s links only to what exists', (page) => {
     const text = readProjectFile(page).replaceAll(/^```.*?^```$/gms, '');
     const links = [...text.matchAll(/\]\(([^)\s#]*)(?:#([^)\s]*))?\)/g)]
       .map(([, path = '', anchor]) => ({ path, anchor }))
@@ -63,7 +63,7 @@ describe('the documentation', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('names only files that are there, but for those that its examples would make', () => {
+  it('names only files that exist, or that its examples would create', () => {
     const text = pages
       .filter((page) => !page.startsWith('docs/notes/'))
       .map(readProjectFile)
@@ -76,7 +76,7 @@ describe('the documentation', () => {
     expect(missing.filter((path) => !made.includes(path))).toEqual([]);
   });
 
-  it('finds what it names in a file there', () => {
+  it('names things that the file beside them contains', () => {
     const text = pages
       .filter((page) => !page.startsWith('docs/notes/'))
       .map(readProjectFile)
@@ -109,7 +109,7 @@ describe('the documentation', () => {
     }
   });
 
-  it('begins with a page that is read in five minutes', () => {
+  it('begins with a page that takes five minutes to read', () => {
     expect(lengthOf('README.md')).toBeLessThan(160);
   });
 });
@@ -120,7 +120,7 @@ function anchorsOf(page: string): string[] {
   return [...readProjectFile(page).matchAll(/^#+ (.*)$/gm)].map(([, text]) => anchorOf(text ?? ''));
 }
 
-/** As GitHub derives it. */
+/** The anchor that GitHub derives. */
 function anchorOf(heading: string): string {
   return heading
     .toLowerCase()

@@ -32,7 +32,7 @@ export function readScriptSteps(): Omit<Step, 'output'>[] {
   });
 }
 
-/** The text below a heading of the second level of a page, README.md unless said. */
+/** The text below a second-level heading of a page; README.md by default. */
 export function getSection(title: string, page = 'README.md'): string {
   const sections = readProjectFile(page).split(/^## /m);
   const text = sections.find((section) => section.startsWith(`${title}\n`));

@@ -19,14 +19,14 @@ type Operation = {
 };
 const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
 
-test('each operation has a name that says what it does, and no other one has it', () => {
+test('each operation has a name that says what it does, and no two share one', () => {
   const names = operations.map(({ operationId }) => operationId);
   expect(new Set(names)).toEqual(new Set(routes.map(({ name }) => name)));
   expect(new Set(names).size).toBe(names.length);
   for (const name of names) expect(name).toMatch(/^[a-z]+[A-Z][A-Za-z]+$/);
 });
 
-test('what is asked and answered has a name in generated code', () => {
+test('requests and answers have names in generated code', () => {
   for (const { operationId, requestBody, responses } of operations) {
     const contents = [requestBody?.content, ...Object.values(responses).map((it) => it.content)];
     for (const content of contents) {
@@ -37,7 +37,7 @@ test('what is asked and answered has a name in generated code', () => {
   }
 });
 
-test('each name of a schema is in use, and there is each that is used', () => {
+test('every schema name is used, and every used one exists', () => {
   const text = JSON.stringify(document);
   const used = [...text.matchAll(/#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name);
   expect([...new Set(used)].toSorted()).toEqual(
@@ -46,7 +46,7 @@ test('each name of a schema is in use, and there is each that is used', () => {
   expect(Object.keys(document.components.schemas)).toContain('Measurement');
 });
 
-test('every object has a name, also within others', () => {
+test('every object has a name, even within others', () => {
   const inline: string[] = [];
   const visit = (part: unknown, path: string, isNamed: boolean): void => {
     if (typeof part !== 'object' || part === null) return;
@@ -79,7 +79,7 @@ test('names do not depend on the order of the routes', () => {
   expect(turned.components?.schemas).toEqual(document.components.schemas);
 });
 
-test('each operation that takes a body shows one that works', () => {
+test('each operation with a body shows one that works', () => {
   const without = operations.filter((it) => {
     const content = it.requestBody?.content['application/json'];
     return content !== undefined && content.example === undefined;
@@ -87,7 +87,7 @@ test('each operation that takes a body shows one that works', () => {
   expect(without.map(({ operationId }) => operationId)).toEqual([]);
 });
 
-test('the reference is of the service that it comes from, whatever its address', () => {
+test('the reference describes the service that serves it, whatever its address', () => {
   expect(document.servers).toEqual([{ url: '/', description: 'This service' }]);
 });
 
@@ -109,7 +109,7 @@ type Parameter = {
 };
 type Headers = { headers?: Record<string, unknown> };
 
-/** The lists of the reference, as the table of docs/specification.md has them. */
+/** The reference's lists, from the table in docs/specification.md. */
 function documentedLists() {
   const rows = getSection('Lists', 'docs/specification.md').matchAll(
     /^\| `(\/[^`]+)` +\|(.*)\|$/gm,
@@ -127,7 +127,7 @@ const getters = Object.entries(document.paths).flatMap(([path, { get }]) => {
   return [{ path, get, named }];
 });
 
-test('the table of lists says of each what the reference has: limit, times, order', () => {
+test('the table of lists agrees with the reference: limit, times, order', () => {
   const table = new Map(documentedLists().map((row) => [row.path, row]));
   expect(table.size).toBeGreaterThan(15);
   for (const path of table.keys()) expect(getters.map((getter) => getter.path)).toContain(path);
@@ -145,7 +145,7 @@ test('the table of lists says of each what the reference has: limit, times, orde
   }
 });
 
-test('every list takes limit, cursor, start and end in the same form', () => {
+test('every list has limit, cursor, start and end in the same form', () => {
   for (const { path, get, named } of getters) {
     const limit = named('limit');
     if (limit) expect(limit.schema, path).toMatchObject({ type: 'integer', minimum: 1 });
@@ -164,10 +164,10 @@ test('every list takes limit, cursor, start and end in the same form', () => {
   }
 });
 
-test('what answers with a list is in the table, but for what has lists inside', () => {
+test('every answer that is a list is in the table, except objects with lists inside', () => {
   const table = new Set(documentedLists().map(({ path }) => path));
   const inside = [
-    // One thing, whose lists belong to it.
+    // Single things, whose lists belong to them.
     '/v2/devices/{deviceAuthUuid}',
     '/v2/devices/{deviceAuthUuid}/evaluation',
     '/v2/devices/profile/{pId}',

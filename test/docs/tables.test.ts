@@ -9,7 +9,7 @@ import { scopes } from '../../src/http/request.ts';
 import { reasons as notificationReasons } from '../../src/notifications/reasons.ts';
 import { readProjectFile } from './readme.ts';
 
-/** Types have no values when a test runs: the compiler holds these lists to them. */
+/** Types have no values at run time, so the compiler checks that these lists are complete. */
 const rejectionReasons: Record<RejectionReason, true> = {
   'invalid-json': true,
   'invalid-payload': true,
@@ -50,7 +50,7 @@ const endings: Record<ConnectionEnding, true> = {
 
 const troubleshooting = 'docs/troubleshooting.md';
 
-describe('the tables of the documentation name all that there is, once:', () => {
+describe('the tables of the documentation name everything once:', () => {
   it.each<[string, string, string, readonly string[]]>([
     ['why logins of devices are refused', troubleshooting, 'Why it was refused', refusalReasons],
     ['why connections end', troubleshooting, 'It is closed again', Object.keys(endings)],
@@ -62,12 +62,12 @@ describe('the tables of the documentation name all that there is, once:', () => 
     ],
     ['why messages do not arrive', 'docs/messages.md', 'Reasons', Object.keys(notificationReasons)],
     [
-      'what the audit trail has',
+      'the kinds of entries in the audit trail',
       'docs/audit.md',
       'What happened to my account?',
       AuditKind.options,
     ],
-    ['why nobody was told', 'docs/alarms-reference.md', 'Who was told', NotNotified.options],
+    ['why nobody was notified', 'docs/alarms-reference.md', 'Who was told', NotNotified.options],
     ['what a key may be used for', 'docs/api-keys.md', 'API keys', scopes],
     ['quotas', 'docs/quotas.md', 'All quotas', Object.keys(settings.quotas ?? {})],
   ])('%s', (_, page, heading, expected) => {
@@ -86,7 +86,7 @@ describe('the tables of the documentation name all that there is, once:', () => 
   });
 });
 
-/** The cells of the tables' rows that begin with code, between a heading and the next one; their heads left out. */
+/** The cells of table rows that begin with code, between a heading and the next one, without the tables' heads. */
 function listRows(page: string, heading: string): string[][] {
   const [, rest = ''] = readProjectFile(page).split(new RegExp(`^#+ ${escape(heading)}$`, 'm'));
   const [section = ''] = rest.split(/^#+ /m);
@@ -103,5 +103,5 @@ function listRows(page: string, heading: string): string[][] {
 
 const escape = (text: string) => text.replaceAll('?', String.raw`\?`);
 
-/** What stands between backticks. */
+/** The text between backticks. */
 const listCode = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);

@@ -9,7 +9,7 @@ import { startMailServer, type MailServer } from '../support/smtp.ts';
 
 const page = readFileSync('docs/warnings.md', 'utf8');
 
-/** What a section sends, and the warnings that it says the last answer has. */
+/** A section's requests, and the warnings that it shows for the last answer. */
 type Section = {
   code: string;
   requests: { method: string; path: string; body: string }[];
@@ -37,7 +37,7 @@ beforeAll(async () => {
   plain = await testService();
   mailed = await testService(
     { SMTP_URL: mail.url },
-    // No number of the fictitious ones may be sent to.
+    // So that SMS to the fictitious numbers are refused.
     {
       change: (config) => ({
         ...config,
@@ -55,10 +55,10 @@ afterAll(async () => {
   await mail?.close();
 });
 
-/** The service that an example is about: with mail, and SMS allowed to all but some numbers. */
+/** Warnings whose example needs the service with mail, and with SMS allowed to all but some numbers. */
 const ofMailed = new Set(['not-confirmed', 'sms-log-only', 'number-refused']);
 
-/** The device answers a profile of its own, and says that it evaluates it. */
+/** The device accepts a profile of its own and reports that it evaluates it. */
 async function evaluateItself(url: string, registered: object, token: string): Promise<void> {
   const device = await connectDevice(registered as Registration);
   await device.subscribe('down/profile');
@@ -70,7 +70,7 @@ async function evaluateItself(url: string, registered: object, token: string): P
   await device.end();
 }
 
-test('every code has its section, and no other is there', () => {
+test('every code has its section, and there are no others', () => {
   expect(sections.map(({ code }) => code).toSorted()).toEqual(warningCodes.toSorted());
 });
 

@@ -33,7 +33,7 @@ describe('the public workflows', () => {
     expect(named.filter((name) => !(name in manifest.scripts))).toEqual([]);
   });
 
-  it('name the commits of the actions that they use: a tag can be moved', () => {
+  it('pin actions by commit, because a tag can be moved', () => {
     const used = names
       .flatMap((name) => readProjectFile(`.github/workflows/${name}`).split('\n'))
       .filter((line) => /\buses:/.test(line));
@@ -41,7 +41,7 @@ describe('the public workflows', () => {
     expect(used.filter((line) => !/uses: [\w./-]+@[0-9a-f]{40} # v[\d.]+$/.test(line))).toEqual([]);
   });
 
-  it('take the Node that npm installs for the service', () => {
+  it('use the Node that npm installs for the service', () => {
     const versions = steps
       .filter(({ uses }) => uses?.startsWith('actions/setup-node@'))
       .map((step) => step.with?.['node-version']);
@@ -50,7 +50,7 @@ describe('the public workflows', () => {
     expect(new Set(versions)).toEqual(new Set([major]));
   });
 
-  it('may only read', () => {
+  it('have read-only permissions', () => {
     for (const { permissions } of workflows) expect(permissions).toEqual({ contents: 'read' });
   });
 
@@ -63,13 +63,13 @@ describe('the public workflows', () => {
     expect(images.filter((image) => !compose.includes(`image: ${image}\n`))).toEqual([]);
   });
 
-  it('run each long test in one part', () => {
+  it('run each long test in exactly one part', () => {
     const parts = jobs
       .flatMap(({ strategy }) => strategy?.matrix.part ?? [])
       .map((part) => part.split(' '));
     const files = listFiles('test').filter((file) => file.endsWith('.long.test.ts'));
     expect(files.length).toBeGreaterThan(20);
-    // As Vitest matches what stands behind `--`.
+    // As Vitest matches the arguments after `--`.
     const times = (file: string) =>
       parts.filter((part) => part.some((text) => file.includes(text))).length;
     expect(files.filter((file) => times(file) !== 1)).toEqual([]);

@@ -4,7 +4,7 @@ import type { Purpose } from '../../src/contract/purpose.ts';
 import { optional, purposesOf, rarely, sId, thresholds } from './arbitraries.ts';
 import type { Gap } from './reference/due.ts';
 
-// Few durations and steps between them, so that what is due at once, early and late comes up.
+// Few durations and steps, so that ticks come up at once, early and late.
 const seconds = (...durations: number[]) => fc.constantFrom(...durations.map((it) => it * 1_000));
 
 const small = fc.integer({ min: -2, max: 4 });
@@ -73,7 +73,7 @@ const statistic = fc.record({
   thresholds: above,
 });
 
-/** Purposes whose causes have members of time, mostly. */
+/** Purposes most of whose causes have time members. */
 export const purposesInTime: fc.Arbitrary<Purpose[]> = purposesOf(
   fc.oneof(
     { weight: 3, arbitrary: plain },
@@ -84,7 +84,7 @@ export const purposesInTime: fc.Arbitrary<Purpose[]> = purposesOf(
   ),
 );
 
-/** A measurement as it is sent: without `ts`, or so long before the message arrives (below zero: ahead of it). */
+/** A measurement as it is sent: without `ts`, or that long before the message arrives (negative: dated ahead of it). */
 const sent = fc.record({
   sId,
   val: fc.oneof(
@@ -116,16 +116,16 @@ const action = fc.oneof(
   },
 );
 
-/** What happens to a device `afterMs` what came before: a message, the same again, a report of its state, a clock that is set right, or nothing. */
+/** What happens to a device after `afterMs`: a message, a repetition, a report, a clock set right, or nothing. */
 export type Happening = {
   afterMs: number;
-  /** Whether what is due is asked for halfway, and whether the runtime is stored and read again. */
+  /** `ticksEarly`: also runs what is due halfway. `isStored`: stores the runtime and reads it again. */
   ticksEarly: boolean;
   isStored: boolean;
   values?: { sId: string; val: Measurement['val']; agoMs: number | null }[];
   again?: number;
   report?: [number, number];
-  /** By how much the service's clock was ahead until now. */
+  /** How far ahead the service's clock was until now. */
   backMs?: number;
 };
 
@@ -146,7 +146,7 @@ export const happenings = happeningsUpTo(25);
 
 export const startTs = 1_700_000_000_000;
 
-/** When the connector did not listen; the last gap may last. */
+/** When the connector was not listening; the last gap may last. */
 export const listening: fc.Arbitrary<Gap[]> = fc
   .array(
     fc.tuple(

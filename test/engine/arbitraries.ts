@@ -41,7 +41,7 @@ export const thresholds = fc.oneof(
   },
 );
 
-/** Windows of at most so many outcomes, mostly of few. */
+/** Windows of at most `many` outcomes, usually of few. */
 const countUpTo = (min: number, few: number, many: number) =>
   fc.oneof(
     { weight: 4, arbitrary: fc.integer({ min, max: few }) },
@@ -69,7 +69,7 @@ function statesOf(cause: fc.Arbitrary<unknown>) {
     eventLog: fc.boolean(),
     sendPush: fc.boolean(),
     alarm: fc.option(fc.boolean(), { nil: undefined, freq: 2 }),
-    /** Where it moves to, if anywhere: picked from what the profile has. */
+    /** Where it moves to, if anywhere: chosen from what the profile has. */
     goto: optional(fc.record({ purpose: optional(fc.nat(1)), state: optional(fc.nat(3)) })),
     causes: fc.oneof(
       { weight: 4, arbitrary: fc.array(cause, { minLength: 1, maxLength: 2 }) },
@@ -83,7 +83,7 @@ function statesOf(cause: fc.Arbitrary<unknown>) {
   return fc.array(state, { minLength: 1, maxLength: 3, size: 'max' });
 }
 
-/** Purposes that are valid together, with windows of up to so many outcomes. */
+/** Purposes that are valid together, with windows of up to `longest` outcomes. */
 export const purposesWith = (longest: number): fc.Arbitrary<Purpose[]> =>
   purposesOf(causeWith(longest));
 
@@ -132,11 +132,11 @@ function engineOf(
 const measured = fc.record({
   sId,
   val: fc.oneof({ weight: 6, arbitrary: number }, { weight: 1, arbitrary: place }),
-  // Mostly a little later than the one before, sometimes at the same time or late.
+  // Usually a little later than the one before, sometimes at the same time or earlier.
   step: fc.integer({ min: -2, max: 3 }),
 });
 
-/** Measurements whose times go on, collide and come late. */
+/** Measurements whose times advance, collide and go back. */
 export function measurementsUpTo(maxLength: number): fc.Arbitrary<Measurement[]> {
   return fc.array(measured, { minLength: 1, maxLength, size: 'max' }).map((stream) => {
     let ts = 1_000;

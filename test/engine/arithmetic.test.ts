@@ -85,7 +85,7 @@ describe('polygons', () => {
     );
   });
 
-  test('where a polygon begins does not matter', () => {
+  test('a polygon may begin at any corner', () => {
     const corners = fc.array(
       fc.record({ lat: angle(80), long: fc.integer({ min: -60, max: 60 }) }),
       { minLength: 3, maxLength: 8 },
@@ -106,7 +106,7 @@ describe('polygons', () => {
     );
   });
 
-  test('one that winds round the globe contains what any of its turns contains', () => {
+  test('a polygon that winds round the globe contains what any of its windings contains', () => {
     const corner = fc.record({ lat: angle(3), long: fc.constantFrom(-180, -179, -60, 0, 61, 120) });
     const corners = fc.array(corner, { minLength: 3, maxLength: 30 });
     fc.assert(
@@ -125,12 +125,12 @@ describe('polygons', () => {
     );
   });
 
-  test('without points contains nothing', () => {
+  test('a polygon without points contains nothing', () => {
     expect(isInside(preparePolygon([]), { lat: 0, long: 0 })).toBe(false);
   });
 });
 
-/** By whether a line to the east crosses an odd number of edges, or the point lies on one. */
+/** Whether a line to the east crosses an odd number of edges, or the point lies on one. */
 function windsRound(corners: { x: number; y: number }[], x: number, y: number): boolean {
   const edges = corners.map((to, index) => ({ from: corners.at(index - 1) ?? to, to }));
   const crossed = edges.filter(({ from, to }) => {

@@ -5,7 +5,7 @@ import { startEvaluator, startReference } from './engines.ts';
 import { answer, callsOf } from './play.ts';
 import type { Gap } from './reference/due.ts';
 
-/** Asks both engines the same: what fires, moves and ends, where the device stands, and what is due next. */
+/** Asks both engines the same, and compares firings, moves, ended episodes, the place, and the next due time. */
 export function compareEngines(purposes: Purpose[], stream: Happening[], gaps: Gap[]): void {
   const reference = startReference(purposes, startTs);
   const evaluator = startEvaluator(purposes, startTs);
@@ -14,7 +14,7 @@ export function compareEngines(purposes: Purpose[], stream: Happening[], gaps: G
     if (call.kind === 'ticks') lasts = call.gaps.some(({ toTs }) => toTs === null);
     const [expected, found] = [reference, evaluator].map((engine) => {
       const { nextDueTs, ...rest } = answer(engine, call);
-      // While a gap lasts, that is when to look again, not when it runs.
+      // While a gap lasts, that is when to look again, not when the tick runs.
       return { index, call, ...rest, next: lasts ? nextDueTs !== null : nextDueTs };
     });
     expect(found).toEqual(expected);

@@ -30,12 +30,12 @@ test.each([
     [],
   ],
   ['of a state without events', [state(1, false), state(2, true, ['a', 6])], ['0', '1']],
-])('causes on one sense that are live at once: %s', (_name, states, expected) => {
+])('counts the causes that read one sense at the same time: %s', (_name, states, expected) => {
   const problems = checkCosts([purposeOf(...states)], { ...roomy, causesPerMeasurement: 5 });
   expect(problems.map(({ path }) => path)).toEqual(expected.map((s) => `/purposes/0/states/${s}`));
 });
 
-test('evidence never takes more bytes than were told before', () => {
+test('evidence never takes more bytes than announced', () => {
   fc.assert(
     fc.property(purposes, measurements, (installed, stream) => {
       const profile = profileOf(...installed);
@@ -48,7 +48,7 @@ test('evidence never takes more bytes than were told before', () => {
   );
 });
 
-test('long windows count, and the figure is told', () => {
+test('long windows count, and the figure is reported', () => {
   const long = { sId: 'a', measurement: { count: 1_000 }, thresholds: { isAny: true } };
   const events = [{ evId: 1, causes: Array.from({ length: 32 }, () => long) }];
   const purpose = Purpose.parse({ puId: 1, initStId: 1, states: [{ stId: 1, events }] });
@@ -60,7 +60,7 @@ test('long windows count, and the figure is told', () => {
 
 const minute = 60_000;
 
-/** The least number of bytes that a device may have for one cause like this. */
+/** The smallest limit in bytes that allows one such cause. */
 function bytesOf(cause: object): number {
   const events = [{ evId: 1, causes: [{ sId: '0x1', ...cause }], actions: { alarm: true } }];
   const purpose = Purpose.parse({ puId: 1, initStId: 1, states: [{ stId: 1, events }] });
@@ -68,7 +68,7 @@ function bytesOf(cause: object): number {
   return Number(/reach (\d+)$/.exec(problem?.message ?? '')?.[1]);
 }
 
-test('a statistic counts 1 KiB, and what keeps times counts these', () => {
+test('a statistic counts 1 KiB, and time members count the times that they keep', () => {
   const thresholds = { isGt: 1 };
   const plain = bytesOf({ thresholds });
   const lasting = bytesOf({ thresholds, threshold: { forMs: minute } });
@@ -98,7 +98,7 @@ test.each([
       thresholds: { isLt: 1_000_000 },
     },
   ],
-])('evidence of %s takes no more bytes than were told before', (_, cause) => {
+])('evidence of %s takes no more bytes than announced', (_, cause) => {
   const told = bytesOf(cause);
   const profile = profileOf(
     purposeWith({ evId: 1, causes: [{ sId: '0x1', ...cause }], actions: { alarm: true } }),

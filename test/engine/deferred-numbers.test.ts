@@ -8,7 +8,7 @@ import { Purpose } from '../../src/contract/purpose.ts';
 import { momentOf } from './samples.ts';
 import { runs } from '../support/share.ts';
 
-/** Mostly long windows, which need few or nearly all of their outcomes. */
+/** Usually long windows that need few or nearly all of their outcomes. */
 const cause = fc
   .record({
     sId: fc.constantFrom('a', 'a', 'a', 'b'),
@@ -54,7 +54,7 @@ const purposes = fc.tuple(eventsOf, eventsOf, eventsOf).map((states) => [
   }),
 ]);
 
-/** In runs of values that are alike, so that windows fill, hold and empty. */
+/** In runs of equal values, so that windows fill, hold and empty. */
 const measurements = fc
   .array(
     fc.record({
@@ -99,14 +99,14 @@ function inMessages(installed: Purpose[], stream: Measurement[], size: number) {
   return { runtime, outcomes };
 }
 
-test('what is generated fires, moves, and lacks much at times', () => {
+test('the generated purposes fire, move, and sometimes lack many outcomes', () => {
   const samples = fc.sample(fc.tuple(purposes, measurements), { numRuns: 200, seed: 5 });
   const outcomes = samples.flatMap((sample) => inMessages(...sample, 1_000).outcomes);
   expect(outcomes.flatMap(({ firings }) => firings).length).toBeGreaterThan(300);
   expect(outcomes.filter(({ transition }) => transition).length).toBeGreaterThan(100);
 });
 
-test('numbers that are taken together fire and leave what each alone does', () => {
+test('numbers that are taken together fire and leave the same as numbers taken one by one', () => {
   fc.assert(
     fc.property(
       purposes,

@@ -72,7 +72,7 @@ describe('a cause in words:', () => {
       'silent for 12 of 15 minutes, holds in 2 min 30 s',
       { ...silence, dueTs: now + 2 * minute + 30_000 },
     ],
-    // The service did not listen meanwhile: what counts is what is left.
+    // The service was not listening meanwhile: only the remaining time counts.
     ['silent for 5 of 15 minutes, holds in 10 min', { ...silence, dueTs: now + 10 * minute }],
     ['silent for 20 min, holds', { ...silence, sinceTs: now - 20 * minute, holds: true }],
     ['waits for 15 min of silence', { noneForMs: 15 * minute }],
@@ -104,7 +104,7 @@ describe('a cause in words:', () => {
 const high = { sId: '0x1', thresholds: { isGt: 5 } };
 const push = { cloud: { sendPush: true } };
 
-/** In words, the only event of a profile that has measured these values. */
+/** The description of a profile's only event after these values. */
 function describedOf(
   event: object,
   values: number[],
@@ -186,7 +186,7 @@ describe('an event in words:', () => {
     expect(describedOf(event, values, standing)?.text).toBe(text);
   });
 
-  test('with what is known of its alarm beside it', () => {
+  test('shows what is known of its alarm', () => {
     const standing = { state: 'open', told: 'told' } as const;
     expect(describedOf({ actions: push }, [9], standing)).toMatchObject({
       tells: 'alarm',
@@ -197,7 +197,7 @@ describe('an event in words:', () => {
 });
 
 describe('a sense whose measurements come too late', () => {
-  test('is told of with each cause that reads it', () => {
+  test('is mentioned with each cause that reads it', () => {
     const late = { count: 12, newestTs: now };
     const words = 'they are older than the newest value, dated 2026-11-23 12:00:00 UTC';
     expect(describedOf({}, [3], undefined, late)?.causes).toMatchObject([
@@ -205,7 +205,7 @@ describe('a sense whose measurements come too late', () => {
     ]);
   });
 
-  test('and not where the last one did not', () => {
+  test('is not mentioned if the last one came in time', () => {
     const [only] = describedOf({}, [3], undefined, { count: 0, newestTs: now })?.causes ?? [];
     expect(only?.text).toBe('does not agree');
     expect(only).not.toHaveProperty('late');

@@ -14,13 +14,13 @@ const profile = profileOf(
 );
 const measured = run(profile, [number(20, 1), number(22, 2), number(20, 3), number(23.5, 4)]);
 
-test('a runtime is stored without what is not there, and once what events have in common', () => {
+test('a stored runtime omits what was not collected, and stores shared evidence once', () => {
   expect(JSON.parse(encodeRuntime(profile, measured.runtime))).toEqual({
     v: 2,
     puId: 1,
     stId: 1,
     agreed: [[23.5, 4]],
-    // Of four the newest and the one before the one before it agreed: 0101.
+    // Of four outcomes, the newest and the third newest agreed: 0101.
     events: [[0, [4, 'FA', 0, 20]]],
     local: { '1/1': 0, '1/3': 0 },
     global: {},
@@ -30,14 +30,14 @@ test('a runtime is stored without what is not there, and once what events have i
   );
 });
 
-test('a runtime that version 0.1 stored is read', () => {
+test('reads a runtime that version 0.1 stored', () => {
   const agreed = { val: 23.5, ts: 4, compared: 3.5 };
   const event = { causes: [{ window: '0101', baseline: 20, agreed }, null] };
   const old = { v: 1, puId: 1, stId: 1, local: { '1/1': event, '1/3': event }, global: {} };
   expect(readRuntime(profile, old as StoredRuntime)).toStrictEqual(measured.runtime);
 });
 
-test('an episode that has rung is read from both forms', () => {
+test('reads an episode that has rung from both forms', () => {
   const ringing = profileOf(
     purposeWith({
       evId: 1,
@@ -54,7 +54,7 @@ test('an episode that has rung is read from both forms', () => {
   );
 });
 
-test('evidence of events and causes that the profile does not have is left out', () => {
+test('drops evidence of events and causes that the profile does not have', () => {
   const fewer = profileOf(purposeWith({ evId: 3, causes: [lasting] }));
   const stored = JSON.parse(encodeRuntime(profile, measured.runtime)) as StoredRuntime;
   const { events } = explain(fewer, readRuntime(fewer, stored), {});

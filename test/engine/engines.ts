@@ -18,7 +18,7 @@ export const startReference: StartEngine = (purposes, arrivedTs) =>
 export const startEvaluator: StartEngine = (purposes, arrivedTs) =>
   new EvaluatorEngine(purposes, arrivedTs);
 
-/** The service's engine; what it keeps is read back from its text before everything that is asked of it. */
+/** The service's engine, which stores and reads its runtime before each call. */
 export const startStoringEvaluator: StartEngine = (purposes, arrivedTs) =>
   new EvaluatorEngine(purposes, arrivedTs, { isStoring: true });
 
@@ -29,7 +29,7 @@ export class EvaluatorEngine implements Engine {
   readonly #givesAll: boolean;
   #evaluator: Evaluator;
 
-  /** `isStoring`: reads what it keeps back from its text each time; `givesAll`: firings too that nobody sees. */
+  /** `isStoring`: stores and reads the runtime before each call. `givesAll`: also reports silent firings. */
   constructor(
     purposes: Purpose[],
     arrivedTs: number,
@@ -55,7 +55,7 @@ export class EvaluatorEngine implements Engine {
     this.#evaluator = this.#from(this.#evaluator.end());
   }
 
-  /** Puts away what it has, and reads it again. */
+  /** Stores the runtime and reads it again. */
   store(): void {
     const text = encodeRuntime(this.#profile, this.#evaluator.end());
     this.#evaluator = this.#from(readRuntime(this.#profile, JSON.parse(text) as StoredRuntime));

@@ -78,7 +78,7 @@ describe('a firing', () => {
     ]);
   });
 
-  test('tells the first firing of an episode from later ones, and when it ends', () => {
+  test('distinguishes the first firing of an episode from later ones, and reports when it ends', () => {
     const ringing = profileOf(
       purposeWith({ evId: 1, causes: [above20], actions: { cloud: { sendPush: true } } }),
     );
@@ -105,10 +105,10 @@ describe('a firing', () => {
   const pushing = { cloud: { sendPush: true } };
   const isAny = { sId: '0x1', thresholds: { isAny: true } };
   test.each([
-    ['nobody, where nobody is notified', { causes: [above20] }, 'nobody'],
-    ['an alarm, of a push', { causes: [above20], actions: pushing }, 'alarm'],
+    ['nobody, if nobody is notified', { causes: [above20] }, 'nobody'],
+    ['an alarm, for a push', { causes: [above20], actions: pushing }, 'alarm'],
     ['a silent alarm', { causes: [above20], actions: { alarm: true } }, 'silent-alarm'],
-    ['a notice, of any value', { causes: [isAny], actions: pushing }, 'notice'],
+    ['a notice, for any value', { causes: [isAny], actions: pushing }, 'notice'],
     ['a notice, by choice', { causes: [above20], actions: { ...pushing, alarm: false } }, 'notice'],
     ['an alarm, by choice', { causes: [isAny], actions: { ...pushing, alarm: true } }, 'alarm'],
   ])('concerns %s', (_name, event, tells) => {
@@ -134,7 +134,7 @@ describe('a firing', () => {
     expect(evaluations.map(({ firings }) => firings[0]?.tells)).toEqual(['alarm', 'notice']);
   });
 
-  test('tells of thresholds without their long lists', () => {
+  test('reports thresholds without their long lists', () => {
     const isNotIn = Array.from({ length: 17 }, (_, index) => index);
     const isOneOf = isNotIn.slice(1).map((value) => value + 20);
     const long = profileOf(
@@ -145,7 +145,7 @@ describe('a firing', () => {
     expect(firings[0]?.event.why?.[0]?.thresholds).not.toHaveProperty('isNotIn');
   });
 
-  test('of a position carries no compared number', () => {
+  test('carries no compared number for a position', () => {
     const anywhere = profileOf(
       purposeWith({ evId: 1, causes: [{ sId: '0x1', thresholds: { isAny: true } }] }),
     );
@@ -190,7 +190,7 @@ describe('a move', () => {
     });
   });
 
-  test('without one where the state stays the same', () => {
+  test('carries no event if the state stays the same', () => {
     const again = profileOf(
       purposeWith({ evId: 1, causes: [above20], actions: { engine: { gotoStId: 1 } } }),
     );
@@ -198,7 +198,7 @@ describe('a move', () => {
     expect(evaluations[0]?.transition).toEqual({ to: { puId: 1, stId: 1 } });
   });
 
-  test('to a place that the profile lacks moves nothing', () => {
+  test('to a place that the profile lacks has no effect', () => {
     const lost = profileOf(
       purposeWith({ evId: 1, causes: [above20], actions: { engine: { gotoPuId: 3 } } }),
       { ...purposeWith(), puId: 3, initStId: 77 },
@@ -210,7 +210,7 @@ describe('a move', () => {
   });
 });
 
-test('an event is found by where it is, or is not', () => {
+test('an event is found by its place', () => {
   const profile = profileOf(purposeWith({ evId: 5, name: 'Five', causes: [] }));
   expect(findEvent(profile, { puId: 1, stId: 1 }, 5)).toMatchObject({ evId: 5, name: 'Five' });
   expect(findEvent(profile, { puId: 1, stId: 1 }, 6)).toBeNull();

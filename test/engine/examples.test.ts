@@ -9,13 +9,13 @@ import { profileOf } from './samples.ts';
 const minute = 60_000;
 const start = Date.UTC(2026, 10, 23, 8);
 
-/** A value and the minute in which it is taken and arrives. */
+/** A value, and the minute in which it is measured and arrives. */
 type Value = [atMinute: number, val: number];
 
-/** What a firing of an example says, at which minute. */
+/** A firing of an example, and its minute. */
 type Fired = { at: number; name: string; tells: string; isFirst: boolean };
 
-/** Installs an example of examples/ at minute 0 and lets these values arrive, and time go on until the last minute. */
+/** Installs an example of examples/ at minute 0, then lets these values arrive and time pass until the last minute. */
 function play(file: string, sId: string, values: Value[], until: number) {
   const text = readFileSync(new URL(`../../examples/${file}.json`, import.meta.url), 'utf8');
   const profile = profileOf(Purpose.parse(JSON.parse(text)));
@@ -40,7 +40,7 @@ function play(file: string, sId: string, values: Value[], until: number) {
   return { fired, moves, rings: fired.filter(({ isFirst }) => isFirst) };
 }
 
-/** A value each minute, from one minute up to another. */
+/** One value a minute, from one minute to another. */
 function eachMinute(from: number, to: number, valueAt: (at: number) => number): Value[] {
   return Array.from({ length: to - from + 1 }, (_, i) => [from + i, valueAt(from + i)]);
 }
@@ -51,7 +51,7 @@ const level = '0x30';
 describe('examples/freezer.json', () => {
   const freezer = (values: Value[], until: number) => play('freezer', temperature, values, until);
 
-  test('rings once when it was warm for ten minutes, however long it lasts', () => {
+  test('rings once after ten warm minutes, however long it stays warm', () => {
     const { rings, fired } = freezer(
       eachMinute(0, 90, () => -9),
       90,
@@ -60,7 +60,7 @@ describe('examples/freezer.json', () => {
     expect(fired.length).toBeGreaterThan(1);
   });
 
-  test('does not ring for a door that stands open for nine minutes, again and again', () => {
+  test('does not ring for a door that is open for nine minutes, again and again', () => {
     const values = eachMinute(0, 120, (at) => (at % 20 < 10 ? -9 : -18));
     expect(freezer(values, 120).fired).toEqual([]);
   });
@@ -70,27 +70,27 @@ describe('examples/freezer.json', () => {
     expect(freezer(values, 60).rings.map(({ at }) => at)).toEqual([10, 41]);
   });
 
-  test('rings for a warm value after which nothing comes, and half an hour later for the silence', () => {
+  test('rings for a warm value that nothing follows, and half an hour later for the silence', () => {
     expect(freezer([[5, -9]], 120).rings).toEqual([
       { at: 15, name: 'too warm', tells: 'alarm', isFirst: true },
       { at: 35, name: 'nothing heard', tells: 'alarm', isFirst: true },
     ]);
   });
 
-  test('rings for a thermometer that was never heard', () => {
+  test('rings for a thermometer that never reports', () => {
     expect(freezer([], 120).rings).toEqual([
       { at: 30, name: 'nothing heard', tells: 'alarm', isFirst: true },
     ]);
   });
 
-  test('is quiet while it is cold and heard', () => {
+  test('is quiet while it is cold and reporting', () => {
     const values = Array.from({ length: 48 }, (_, i): Value => [i * 29, -18]);
     expect(freezer(values, 47 * 29 + 29).fired).toEqual([]);
   });
 });
 
 describe('examples/silent-sensor.json', () => {
-  test('rings when the sensor falls silent, and says when it is heard again', () => {
+  test('rings when the sensor falls silent, and announces when it reports again', () => {
     const { fired, moves } = play(
       'silent-sensor',
       temperature,
@@ -112,7 +112,7 @@ describe('examples/silent-sensor.json', () => {
 describe('examples/leaking-tank.json', () => {
   const tank = (values: Value[], until: number) => play('leaking-tank', level, values, until).rings;
 
-  test('rings once a leak, of a tank that is measured each minute', () => {
+  test('rings once per leak, for a tank that is measured each minute', () => {
     // Two leaks of a unit every five minutes, a night apart.
     const fallen = (at: number, from: number) => Math.min(20, Math.max(0, (at - from) / 5));
     const values = eachMinute(0, 900, (at) => 100 - fallen(at, 120) - fallen(at, 700));
@@ -123,21 +123,21 @@ describe('examples/leaking-tank.json', () => {
     expect(rings[1]?.at).toBeGreaterThan(700);
   });
 
-  test('rings once a leak, of a tank that reports a level only when it changed', () => {
+  test('rings once per leak, for a tank that reports a level only if it changed', () => {
     const leak = Array.from({ length: 20 }, (_, i): Value => [600 + 5 * i, 99 - i]);
     const rings = tank([[0, 100], ...leak], 1_000);
     expect(rings).toHaveLength(1);
     expect(rings[0]?.at).toBeLessThan(660);
   });
 
-  test('is quiet while it is used as tanks are, and filled up', () => {
+  test('is quiet during normal use and refilling', () => {
     const values = eachMinute(0, 1_440, (at) => (at < 720 ? 100 - at / 15 : 100 - (at - 720) / 15));
     expect(tank(values, 1_440)).toEqual([]);
   });
 });
 
 describe('examples/cold-room.json', () => {
-  test('opens one alarm while it is warm, and tells nobody', () => {
+  test('opens one alarm while it is warm, and notifies nobody', () => {
     const values = eachMinute(0, 60, (at) => (at < 10 || at > 40 ? 4 : 9));
     const { fired, moves } = play('cold-room', temperature, values, 60);
     expect(fired).toEqual([

@@ -13,10 +13,10 @@ import { profileOf, purposeWith } from './samples.ts';
 const minute = 60_000;
 const start = Date.UTC(2026, 10, 23, 12);
 
-/** A value, and the minute in which it is taken and arrives. */
+/** A value, and the minute in which it is measured and arrives. */
 type Value = [atMinute: number, val: number];
 
-/** The only cause of a profile that was installed at minute 0, after these values and at that minute. */
+/** Explains the only cause of a profile, installed at minute 0, after these values and at the given minute. */
 function explained(
   threshold: object,
   thresholds: object,
@@ -49,7 +49,7 @@ const gt5 = { isGt: 5 };
 describe('forMs', () => {
   const forMs = 10 * minute;
 
-  test('of a run says since when, and when it is due', () => {
+  test('says since when a run lasts, and when it is due', () => {
     const cause = explained(
       { forMs },
       gt5,
@@ -62,7 +62,7 @@ describe('forMs', () => {
     expect(cause).toMatchObject({
       forMs,
       sinceTs: start + minute,
-      // 2 s for what is under way.
+      // 2 s for messages in transit.
       dueTs: start + 11 * minute + 2_000,
       matched: 2,
       missing: 0,
@@ -98,7 +98,7 @@ describe('forMs', () => {
 describe('noneForMs', () => {
   const noneForMs = 15 * minute;
 
-  test('says since when, and when it is due', () => {
+  test('says since when it is silent, and when it is due', () => {
     expect(explained({ noneForMs }, {}, [[2, 9]], 14.5)).toMatchObject({
       noneForMs,
       sinceTs: start + 2 * minute,
@@ -119,12 +119,12 @@ describe('noneForMs', () => {
     });
   });
 
-  test('does not count while nobody listened', () => {
+  test('does not count time in which nobody listened', () => {
     const gap = { fromTs: start + 5 * minute, toTs: start + 11 * minute };
     expect(explained({ noneForMs }, {}, [], 13, { gaps: [gap] })?.text).toBe(
       'silent for 7 of 15 minutes, holds in 8 min',
     );
-    // A gap that lasts: the 5 minutes after it are to come.
+    // A gap that lasts: the 5 minutes after it are still to come.
     const lasting = { fromTs: start + 5 * minute, toTs: null };
     expect(explained({ noneForMs }, {}, [], 13, { gaps: [lasting] })?.text).toBe(
       'silent for 5 of 15 minutes, holds in 10 min',
@@ -135,7 +135,7 @@ describe('noneForMs', () => {
 describe('over', () => {
   const over = { ms: 60 * minute, stat: 'delta' };
 
-  test('says how long nothing is compared', () => {
+  test('says how long nothing will be compared', () => {
     expect(
       explained(
         { over },
@@ -173,7 +173,7 @@ describe('over', () => {
   });
 });
 
-test('maxAgeMs is told', () => {
+test('maxAgeMs is shown', () => {
   expect(
     explained(
       { maxAgeMs: minute, count: 3 },

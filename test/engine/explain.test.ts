@@ -137,7 +137,7 @@ test('says that an episode has rung, and that the windows were used up', () => {
   });
 });
 
-test('says nothing of events where there are none', () => {
+test('lists nothing if there are no events', () => {
   expect(explain(profile, { ...startRuntime(profile, 0), puId: 5 }, {}).events).toEqual([]);
 });
 

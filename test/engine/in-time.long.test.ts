@@ -3,7 +3,7 @@ import { test } from 'vitest';
 import { happeningsUpTo, listening, purposesInTime } from './arbitraries-in-time.ts';
 import { compareEngines } from './compare-engines.ts';
 
-/** How many random pairs of purposes and streams; ENGINE_PAIRS sets it. */
+/** The number of random pairs of purposes and streams; ENGINE_PAIRS sets it. */
 const numRuns = Number(process.env['ENGINE_PAIRS'] ?? 8_000);
 
 test(`members of time: ${numRuns} pairs of purposes and streams`, { timeout: 3_600_000 }, () => {

@@ -8,13 +8,13 @@ import { isSomething } from './observed.ts';
 import { answer, callsOf } from './play.ts';
 import { runs } from '../support/share.ts';
 
-test('members of time: what fires, moves, ends and is due is what the plainest engine gives', () => {
+test('time members: firings, moves, ended episodes and due times equal those of the reference engine', () => {
   fc.assert(fc.property(purposesInTime, happenings, listening, compareEngines), {
     numRuns: runs(600),
   });
 });
 
-test('when ticks run, early, late or in parts, changes nothing', () => {
+test('ticks may run early, late or in parts without changing the result', () => {
   fc.assert(
     fc.property(purposesInTime, happenings, listening, (purposes, stream, gaps) => {
       const late = stream.map((it) => ({ ...it, ticksEarly: false }));
@@ -31,7 +31,7 @@ test('when ticks run, early, late or in parts, changes nothing', () => {
   );
 });
 
-test('firings that nobody sees are left out where they are not asked for, and nothing else', () => {
+test('silent firings are omitted unless requested, and nothing else is', () => {
   const isSeen = ({ record, tells }: Firing) => record || tells !== 'nobody';
   const seen = (all: Evaluated[]) =>
     all
@@ -56,7 +56,7 @@ test('firings that nobody sees are left out where they are not asked for, and no
   );
 });
 
-test('what is generated is due, fires and moves by ticks too, or the rest would prove little', () => {
+test('the generated streams also cause ticks that fire and move; otherwise the rest would prove little', () => {
   const arbitrary = fc.tuple(purposesInTime, happenings, listening);
   const seen = { forced: 0, due: 0, measured: 0, moves: 0, ended: 0, held: 0, silent: 0, late: 0 };
   for (const [purposes, stream, gaps] of fc.sample(arbitrary, { numRuns: 300, seed: 7 })) {

@@ -14,7 +14,7 @@ const timed = [
 ];
 const profile = profileOf(purposeWith({ evId: 1, eventLog: true, causes: timed }));
 
-test('gaps that ended before it make no difference to what an evaluation says', () => {
+test('gaps that ended earlier do not affect an evaluation', () => {
   const minutes = fc.integer({ min: 0, max: 240 });
   fc.assert(
     fc.property(
@@ -44,7 +44,7 @@ test('gaps that ended before it make no difference to what an evaluation says', 
   );
 });
 
-test('where nothing waits for a tick there is none', () => {
+test('there is no such time if nothing waits for a tick', () => {
   const plain = profileOf(
     purposeWith({ evId: 1, causes: [{ sId: '0x1', thresholds: { isGt: 5 } }] }),
   );

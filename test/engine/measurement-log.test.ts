@@ -14,7 +14,7 @@ const measurement: fc.Arbitrary<Measurement> = fc.record(
   { noNullPrototype: true },
 );
 
-test('what is written of measurements is read as it was', () => {
+test('measurements are read as they were written', () => {
   fc.assert(
     fc.property(fc.array(measurement), (list) => {
       expect(decodeMeasurements(encodeMeasurements(list))).toStrictEqual(list);
@@ -23,12 +23,12 @@ test('what is written of measurements is read as it was', () => {
   );
 });
 
-test('it is short: an ordinary measurement takes its value and some characters', () => {
+test('is short: an ordinary measurement takes its value and a few characters', () => {
   const list = Array.from({ length: 50 }, (_, n) => ({ sId: '0x10', val: n / 10, ts: 1e12 + n }));
   expect(encodeMeasurements(list).length).toBeLessThan(50 * 7);
 });
 
-test('what is no such text is refused', () => {
+test('refuses other text', () => {
   expect(() => decodeMeasurements('{}')).toThrow('expected array');
   expect(() => decodeMeasurements('[[1,2,3]]')).toThrow('expected string');
 });

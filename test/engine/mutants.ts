@@ -11,7 +11,7 @@ const root = new URL('../../', import.meta.url).href;
 const mutantQuery = /\?mutant=(\d+)$/;
 
 registerHooks({
-  /** What a module of a mutant imports is the same mutant's. */
+  /** The modules that a mutant imports belong to the same mutant. */
   resolve(specifier, context, next) {
     const found = next(specifier, context);
     const [query] = mutantQuery.exec(context.parentURL ?? '') ?? [];
@@ -29,7 +29,7 @@ registerHooks({
   },
 });
 
-/** Each text has to be there once: otherwise the table does not fit the code any more. */
+/** Each text must occur exactly once; otherwise the table no longer fits the code. */
 function mutate(source: string, changes: readonly (readonly [string, string])[]): string {
   return changes.reduce((text, [from, to]) => {
     const [before, after, ...more] = text.split(from);

@@ -1,4 +1,4 @@
-/** A mistake that an engine could make: texts of a file of the service's engine, and what stands there instead. */
+/** A mistake that an engine could make: texts in a file of the service's engine, and their replacements. */
 export type Mutation = {
   mistake: string;
   file: string;

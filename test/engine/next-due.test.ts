@@ -9,7 +9,7 @@ import { answer, callsOf } from './play.ts';
 import type { Gap } from './reference/due.ts';
 import { profileOf } from './samples.ts';
 
-test('what is due next, as it is kept, is what the evaluator says; and nothing runs before the earliest', () => {
+test("the next due time of a stored runtime equals the evaluator's, and nothing runs before the earliest", () => {
   const seen = { due: 0, postponed: 0, quiet: 0 };
   fc.assert(
     fc.property(purposesInTime, happenings, listening, (purposes, stream, gaps) => {

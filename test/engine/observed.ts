@@ -2,12 +2,12 @@ import type { Evaluated, Firing, Transition } from '../../src/engine/compile.ts'
 import type { ReferenceArrival } from './reference/arrival.ts';
 import type { Led, Moves } from './vector.ts';
 
-/** Whether anybody hears of it. */
+/** Whether the outcome has any effect. */
 export function isSomething({ firings, ended, transition }: Evaluated): boolean {
   return firings.length > 0 || ended.length > 0 || transition !== undefined;
 }
 
-/** With the newest stored value of silent senses, which an engine does not know. */
+/** Adds the newest stored value of silent senses, which an engine does not know. */
 export function withSilent(outcome: Evaluated, arrival: ReferenceArrival): Evaluated {
   const firings = outcome.firings.map((firing) => {
     const { event } = firing;
@@ -24,25 +24,25 @@ export function withSilent(outcome: Evaluated, arrival: ReferenceArrival): Evalu
   return { ...outcome, firings };
 }
 
-/** Those members of a cause's explanation that are asked for. */
+/** The members of a cause's explanation that are expected. */
 function pick<Asked extends { sId: string }>(found: object, asked: Asked): Asked {
   return Object.fromEntries(Object.entries(found).filter(([name]) => name in asked)) as Asked;
 }
 
-/** Ticks that led to something. */
+/** Ticks that had an effect. */
 export function observeTicks(ticks: readonly Evaluated[], expected: Led[] = []): Led[] {
   return ticks
     .filter((outcome) => isSomething(outcome))
     .map((outcome, index) => observe(outcome, expected[index]));
 }
 
-/** As a vector says it, with those of the optional members that are expected; all where nothing is. */
+/** An outcome in a vector's form, with those optional members that are expected; all of them without `expected`. */
 export function observe({ firings, transition, ended }: Evaluated, expected?: Led): Led {
   const shown = textsOf(firings);
   const fires = firings.map((firing, index) => {
     const { event, record, actions, tells, isFirst, ageMs } = firing;
     const { puId, stId, evId } = event.cause.engine;
-    // A notice of a move is told where the device came from another state. The move may be another event's.
+    // A notice of a move notifies if the device came from another state. The move may be another event's.
     const moves = Object.keys(actions.engine ?? {}).length > 0;
     const isNotice = tells === 'notice' && !(moves && transition && !transition.event);
     const ring = isNotice || (tells === 'alarm' && isFirst);
@@ -61,7 +61,7 @@ export function observe({ firings, transition, ended }: Evaluated, expected?: Le
   return { fires, ...asked, moves: observeMove(transition, expected?.moves) };
 }
 
-/** The move, with what its event names where that is expected. */
+/** The move, with its event's identifiers if they are expected. */
 export function observeMove({ to, event }: Transition, expected?: Moves | null): Moves {
   if (!event) return { puId: to.puId, stId: to.stId, event: null };
   const { cause, oldValue, newValue } = event;
@@ -72,7 +72,7 @@ export function observeMove({ to, event }: Transition, expected?: Moves | null):
   return { puId: to.puId, stId: to.stId, event: named };
 }
 
-/** The texts that the device's display gets, in order. */
+/** The texts sent to the device's display, in order. */
 function textsOf(firings: readonly Firing[]): string[] {
   return firings.flatMap(({ actions }) => actions.display?.showText ?? []);
 }

@@ -8,7 +8,7 @@ import { ReferenceArrival, type Sent } from './reference/arrival.ts';
 import type { Gap } from './reference/due.ts';
 import type { Engine } from './run-vector.ts';
 
-/** What an engine is asked one after the other; `ticks` run what is due until then, `gaps` being known by then. */
+/** A call to an engine. `ticks` runs what is due at `untilTs`; `gaps` are those known by then. */
 export type Call =
   | { kind: 'ticks'; untilTs: number; gaps: Gap[] }
   | { kind: 'measure'; measurement: Measurement; moment: Moment }
@@ -16,7 +16,7 @@ export type Call =
   | { kind: 'clock'; latestTs: number }
   | { kind: 'store' };
 
-/** What happens to a device as calls: what is late, ahead or stored already is decided here. */
+/** Turns happenings into calls. Decides which values are late, ahead or stored already. */
 export function callsOf(purposes: Purpose[], happenings: Happening[], gaps: Gap[]): Call[] {
   let arrival = new ReferenceArrival();
   const messages: Sent[][] = [];
@@ -30,7 +30,7 @@ export function callsOf(purposes: Purpose[], happenings: Happening[], gaps: Gap[
     calls.push(ticksAt(now, gaps));
     if (backMs !== undefined) {
       now -= backMs;
-      // All that a device sends from now on is evaluated, or little would come of it.
+      // Everything the device sends from now on is evaluated; otherwise too little would happen.
       arrival = new ReferenceArrival();
       return [...calls, { kind: 'clock', latestTs: now + aheadMs }, ticksAt(now, gaps)];
     }
@@ -42,7 +42,7 @@ export function callsOf(purposes: Purpose[], happenings: Happening[], gaps: Gap[
   });
 }
 
-/** A gap is known while it lasts, but not when it ends. */
+/** A lasting gap is known, but not when it will end. */
 function ticksAt(untilTs: number, gaps: Gap[]): Call {
   const known = gaps
     .filter(({ fromTs }) => fromTs < untilTs)
@@ -59,7 +59,7 @@ function placeOf(purposes: Purpose[], [which, state]: [number, number]): Place {
   return { puId, stId: states[state % states.length]?.stId ?? 0 };
 }
 
-/** What ticks, and what a measurement leads to, where it leads to something; and what stands behind it. */
+/** What ticks and a measurement led to, if anything, and the device's place and next due time afterwards. */
 export type Answer = {
   ticks: Evaluated[];
   measured: Evaluated[];
@@ -67,7 +67,7 @@ export type Answer = {
   nextDueTs: number | null;
 };
 
-/** Asks an engine. Ticks that a measurement forces come before it. */
+/** Makes a call. Ticks that a measurement forces come before it. */
 export function answer(engine: Engine & { store?: () => void }, call: Call): Answer {
   const ticks: Evaluated[] = [];
   const measured: Evaluated[] = [];

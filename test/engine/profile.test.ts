@@ -36,13 +36,13 @@ describe('a profile is refused', () => {
     ]);
   });
 
-  test('but not where the moves lead somewhere', () => {
+  test('but not if all moves lead somewhere', () => {
     expect(
       checkProfile([going(1, { gotoPuId: 2, gotoStId: 2 }), going(2, { gotoPuId: 1 })]),
     ).toEqual([]);
   });
 
-  test('in the words of whoever asks', () => {
+  test('with the paths that the caller chooses', () => {
     const problems = checkProfile([going(1, { gotoPuId: 3 })], () => '/stored');
     expect(problems).toMatchObject([{ path: '/stored/states/0/events/0/actions/engine/gotoPuId' }]);
   });

@@ -9,7 +9,7 @@ import { runs } from '../support/share.ts';
 
 const options = { numRuns: runs(1_000) };
 
-/** Everything that others see of a run. */
+/** Everything that is visible outside of a run. */
 function outcomes(evaluations: ReturnType<typeof run>['evaluations']) {
   return evaluations.flatMap(({ firings, transition }) => [
     ...firings,
@@ -17,7 +17,7 @@ function outcomes(evaluations: ReturnType<typeof run>['evaluations']) {
   ]);
 }
 
-test('what is generated fires, moves and has episodes, or the rest would prove little', () => {
+test('the generated profiles fire, move and have episodes; otherwise the rest would prove little', () => {
   const samples = fc.sample(fc.tuple(purposes, measurements), { numRuns: 300, seed: 7 });
   const evaluations = samples.flatMap(
     ([installed, stream]) => run(profileOf(...installed), stream).evaluations,
@@ -52,7 +52,7 @@ test('a runtime survives being stored', () => {
   );
 });
 
-test('where a stream is split, stored and taken up again changes nothing', () => {
+test('splitting a stream, and storing and reading the runtime there, changes nothing', () => {
   fc.assert(
     fc.property(purposes, measurements, fc.nat(40), fc.nat(40), (installed, stream, one, other) => {
       const profile = profileOf(...installed);
@@ -69,7 +69,7 @@ test('where a stream is split, stored and taken up again changes nothing', () =>
   );
 });
 
-test('a measurement delivered again, at any time later, changes nothing', () => {
+test('a measurement that is delivered again, at any later time, changes nothing', () => {
   fc.assert(
     fc.property(
       purposes,
@@ -104,7 +104,7 @@ test('late data change nothing', () => {
   );
 });
 
-test('a runtime is the very object that it was where nothing fires and it says what it said', () => {
+test('the runtime is the same object if nothing fires and a measurement repeats earlier outcomes', () => {
   fc.assert(
     fc.property(purposes, measurements, (installed, stream) => {
       const profile = profileOf(...installed);
@@ -122,7 +122,7 @@ test('a runtime is the very object that it was where nothing fires and it says w
   );
 });
 
-test('nothing that is given is changed', () => {
+test('no argument is changed', () => {
   fc.assert(
     fc.property(purposes, measurements, (installed, stream) => {
       const profile = profileOf(...deepFreeze(installed));
@@ -136,7 +136,7 @@ test('nothing that is given is changed', () => {
   );
 });
 
-test('every valid profile can be evaluated, explained and warned of, and a move ends in its place', () => {
+test('every valid profile can be evaluated, explained and checked for warnings, and a move ends at its target', () => {
   fc.assert(
     fc.property(purposes, measurements, (installed, stream) => {
       const profile = profileOf(...installed);
@@ -144,7 +144,7 @@ test('every valid profile can be evaluated, explained and warned of, and a move 
       for (const evaluation of evaluations) {
         if (evaluation.transition) {
           expect(evaluation.runtime).toMatchObject(evaluation.transition.to);
-          // Where the state is entered again, its episodes go on.
+          // If the state is entered again, its episodes continue.
           if (evaluation.transition.event) expect(evaluation.runtime.local).toEqual([]);
         }
       }
@@ -156,7 +156,7 @@ test('every valid profile can be evaluated, explained and warned of, and a move 
   );
 });
 
-test('an event that is said never to fire never fires', () => {
+test('an event reported as unable to fire never fires', () => {
   fc.assert(
     fc.property(purposes, measurements, (installed, stream) => {
       const never = new Set(
@@ -174,7 +174,7 @@ test('an event that is said never to fire never fires', () => {
   );
 });
 
-/** Each pair names an earlier measurement and how much later it comes again. */
+/** Each pair names an earlier measurement and how much later it is repeated. */
 function repeatSome(stream: Measurement[], repeats: [number, number][]): Measurement[] {
   const result = [...stream];
   for (const [which, later] of repeats) {

@@ -13,7 +13,7 @@ import { ReferenceEngine } from './reference/engine.ts';
 import { momentOf, profileOf, start } from './samples.ts';
 import { runs } from '../support/share.ts';
 
-/** What is news of a stream; all the rest an engine is never given. */
+/** The measurements of a stream that are not seen already; an engine is never given the others. */
 function newsOf(stream: Measurement[]): Measurement[] {
   let seen: LastSeen = {};
   return stream.filter((measurement) => {
@@ -23,7 +23,7 @@ function newsOf(stream: Measurement[]): Measurement[] {
   });
 }
 
-/** Where the stream is cut; there the runtime is stored and read again. */
+/** Where the stream is cut, and the runtime stored and read again. */
 const cuts = fc.uniqueArray(fc.nat(120), { maxLength: 4 });
 
 const read = (profile: ReturnType<typeof profileOf>, stored: unknown) =>
@@ -32,7 +32,7 @@ const read = (profile: ReturnType<typeof profileOf>, stored: unknown) =>
 const hasLately = ({ local, global }: Runtime) =>
   [...local, ...global].some((collected) => collected?.lately);
 
-/** Both engines over the same news: firings, moves, and at each cut what is explained. */
+/** Runs both engines over the same stream and compares firings, moves, and the explanation at each cut. */
 function compare(installed: Purpose[], stream: Measurement[], cutAt: number[], oldUntil: number) {
   const profile = profileOf(...installed);
   const reference = new ReferenceEngine(installed);
@@ -45,7 +45,7 @@ function compare(installed: Purpose[], stream: Measurement[], cutAt: number[], o
     if (!cutAt.includes(index)) continue;
     runtime = evaluator.end();
     expect(unseen(explain(profile, runtime, {}).events)).toEqual(unseen(explained(reference)));
-    // The old form has no room for the last outcomes of an episode.
+    // The old form cannot hold the last outcomes of an episode.
     const isOld = index < oldUntil && !hasLately(runtime);
     const stored: unknown = isOld
       ? storedOld(reference)
@@ -58,10 +58,10 @@ function compare(installed: Purpose[], stream: Measurement[], cutAt: number[], o
   expect(unseen(explain(profile, runtime, {}).events)).toEqual(unseen(explained(reference)));
 }
 
-/** As JSON: a threshold that is not given is not told. */
+/** As JSON, which drops absent thresholds. */
 const unseen = (events: unknown) => JSON.parse(JSON.stringify(events)) as unknown;
 
-test('what fires, why, and what is explained is what the plainest engine gives', () => {
+test('firings, their reasons and explanations equal those of the reference engine', () => {
   fc.assert(fc.property(purposes, measurements, cuts, fc.nat(120), compare), {
     numRuns: runs(2_000),
   });
@@ -73,7 +73,7 @@ test('the same with windows longer than a word', () => {
   });
 });
 
-test('firings that nobody sees are left out where they are not asked for, and nothing else', () => {
+test('silent firings are omitted unless requested, and nothing else is', () => {
   fc.assert(
     fc.property(purposes, measurements, (installed, stream) => {
       const profile = profileOf(...installed);

@@ -10,28 +10,28 @@ import { ReferenceArrival, type Sent } from './reference/arrival.ts';
 import type { Gap } from './reference/due.ts';
 import type { Step, Vector } from './vector.ts';
 
-/** What a report of a state says beside it. */
+/** What a report says beside the state. */
 export type Said = { evId?: number | undefined; ts?: number | undefined };
 
 type Reported = Place & { ts: number };
 
-/** What a vector asks of an engine. */
+/** What a vector calls of an engine. */
 export type Engine = {
   readonly place: Place;
-  /** What is known now of when its connector did not listen. */
+  /** Sets when its connector was not listening, as far as is known now. */
   listen(gaps: readonly Gap[]): void;
   ticksUntil(untilTs: number): readonly Evaluated[];
   ticksForcedBy(sId: string, moment: Moment): readonly Evaluated[];
   measure(measurement: Measurement, moment: Moment): Evaluated;
   nextDueTs(): number | null;
-  /** The service's clock was ahead, and is right again: no time is later than that. */
+  /** The service's clock was ahead and is right again: no time may be later than `latestTs`. */
   setRight(latestTs: number): void;
-  /** The event that records the move, where it is one. */
+  /** Returns the event that records the move, if it is one. */
   report(to: Place, arrivedTs: number, said?: Said): DeviceEvent | null;
 };
 export type StartEngine = (purposes: Purpose[], arrivedTs: number) => Engine;
 
-/** Runs one vector on an engine, and compares all that the vector says. */
+/** Runs one vector on an engine, and compares everything that the vector specifies. */
 export function runVector(vector: Vector, startEngine: StartEngine): void {
   const gaps = vector.listening ?? [];
   const arrival = new ReferenceArrival();
@@ -74,7 +74,7 @@ export function runVector(vector: Vector, startEngine: StartEngine): void {
   expect(engine.place).toEqual(vector.ends);
 }
 
-/** A report that is older than the newest one, or is that one again, counts for nothing. Without a time it is the newest. */
+/** Whether a report is older than the newest one, or repeats it. Without a time, a report is the newest. */
 function isOld(newest: Reported | null, { puId, stId, ts }: Reported, isStamped: boolean): boolean {
   if (!newest) return false;
   if (ts === newest.ts && newest.puId === puId && newest.stId === stId) return true;
@@ -116,13 +116,13 @@ function enter(
   return event && { to: { puId, stId }, event };
 }
 
-/** What a step gives to an engine. */
+/** The inputs of a step. */
 function given(step: Step): object {
   const names = ['measurement', 'message', 'tick', 'clock', 'enter', 'install', 'arrivedTs'];
   return Object.fromEntries(Object.entries(step).filter(([name]) => names.includes(name)));
 }
 
-/** Without `arrivedTs` nothing is ahead. */
+/** Without `arrivedTs`, nothing counts as ahead. */
 function newestOf(step: Step, arrivedTs: number): number {
   const ts = 'measurement' in step ? step.measurement.ts : undefined;
   return Math.max(arrivedTs, ts ?? arrivedTs);

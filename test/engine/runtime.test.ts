@@ -14,7 +14,7 @@ describe('a runtime', () => {
     ['a sense that no cause reads', number(21, 30, '0x7')],
     ['an older measurement', number(21, 9)],
     ['the same measurement', number(21, 10)],
-  ])('is the very same object after %s', (_name, measurement) => {
+  ])('is the same object after %s', (_name, measurement) => {
     const before = run(profile, [number(21, 10)]);
     const { runtime, evaluations } = run(profile, [measurement], before);
     expect(runtime).toBe(before.runtime);
@@ -26,7 +26,7 @@ describe('a runtime', () => {
     expect(evaluate(profile, runtime, number(0, 11)).runtime).not.toBe(runtime);
   });
 
-  test('is the very same object again once a window holds nothing but what disagrees', () => {
+  test('is the same object again once a window holds only outcomes that disagree', () => {
     const before = run(profile, [number(21, 10), number(0, 11), number(0, 12)]);
     const { runtime, seen } = run(profile, [number(1, 13), number(2, 14)], before);
     expect(runtime).toBe(before.runtime);
@@ -44,12 +44,12 @@ describe('a runtime', () => {
     expect(startRuntime(profile, 0)).toEqual({ puId: 1, stId: 1, local: [], global: [] });
   });
 
-  test('in a place that the profile lacks fires nothing and fails at nothing', () => {
+  test('in a place that the profile lacks neither fires nor fails', () => {
     const lost = enter(profile, startRuntime(profile, 0), { puId: 5, stId: 5 }, 0);
     expect(evaluate(profile, lost, number(21, 1)).firings).toEqual([]);
   });
 
-  test('holds no negative zero, which JSON would not give back', () => {
+  test('holds no negative zero, which JSON would not return', () => {
     const relative = profileOf(
       purposeWith({
         evId: 1,
@@ -66,7 +66,7 @@ describe('a runtime', () => {
     expect(stored(relative, { runtime, seen: {} }).runtime).toStrictEqual(runtime);
   });
 
-  test('takes a sense of any name', () => {
+  test('accepts a sense of any name', () => {
     const odd = profileOf(
       purposeWith({ evId: 1, causes: [{ sId: '__proto__', thresholds: { isAny: true } }] }),
     );
@@ -75,14 +75,14 @@ describe('a runtime', () => {
   });
 });
 
-test('a place is in a profile or is not', () => {
+test('knows whether a place is in a profile', () => {
   const profile = profileOf(purposeWith());
   expect(hasPlace(profile, { puId: 1, stId: 1 })).toBe(true);
   expect(hasPlace(profile, { puId: 1, stId: 2 })).toBe(false);
   expect(hasPlace(profile, { puId: 2, stId: 1 })).toBe(false);
 });
 
-describe('once the clock of the service is right again, after it was ahead', () => {
+describe("once the service's clock is right again after it was ahead", () => {
   const latestTs = 1_010_000;
   const back = (cause: object, ts: number) => {
     const profile = profileOf(purposeWith({ evId: 1, causes: [{ sId: '0x1', ...cause }] }));
@@ -90,13 +90,13 @@ describe('once the clock of the service is right again, after it was ahead', () 
     return { runtime, back: broughtBack(profile, runtime, latestTs) };
   };
 
-  // What becomes of the times is in test/vectors/clock.json.
+  // test/vectors/clock.json covers what happens to the times.
   test.each([
     ['a silence', { threshold: { noneForMs: 60_000 } }],
-    ['what lasts', { threshold: { forMs: 60_000 }, thresholds: { isGt: 20 } }],
-    ['what ages', { threshold: { maxAgeMs: 60_000 }, thresholds: { isGt: 20 } }],
+    ['a lasting condition', { threshold: { forMs: 60_000 }, thresholds: { isGt: 20 } }],
+    ['a condition that ages', { threshold: { maxAgeMs: 60_000 }, thresholds: { isGt: 20 } }],
     ['a statistic', { threshold: { over: { ms: 60_000, stat: 'avg' } }, thresholds: { isGt: 20 } }],
-  ])('%s that began before the leap stays the very same, another does not', (_name, cause) => {
+  ])('%s that began before the leap stays the same object, another does not', (_name, cause) => {
     const before = back(cause, latestTs);
     expect(before.back).toBe(before.runtime);
     const after = back(cause, latestTs + 1);

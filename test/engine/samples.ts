@@ -19,19 +19,19 @@ export function number(val: number, ts: number, sId = '0x1'): Measurement {
   return { sId, val, ts };
 }
 
-/** It is read at once. */
+/** It arrives at once. */
 export function momentOf({ ts }: Measurement): Moment {
   return { t: ts, arrivedTs: ts };
 }
 
-/** What an engine keeps of a device between two measurements. */
+/** What is kept of a device between two measurements. */
 export type Standing = { runtime: Runtime; seen: LastSeen };
 
 export function start(profile: Profile): Standing {
   return { runtime: startRuntime(profile, 0), seen: {} };
 }
 
-/** As it is read back from where it was stored. */
+/** As it is read back after being stored. */
 export function stored(profile: Profile, { runtime, seen }: Standing): Standing {
   const text = encodeRuntime(profile, runtime);
   return {
@@ -40,7 +40,7 @@ export function stored(profile: Profile, { runtime, seen }: Standing): Standing 
   };
 }
 
-/** Evaluates measurements that are news one after the other, from the profile's beginning or from later on. */
+/** Evaluates new measurements one after the other, from the profile's beginning or from a later state. */
 export function run(
   profile: Profile,
   measurements: Measurement[],
@@ -58,7 +58,7 @@ export function run(
   return { runtime, seen, evaluations };
 }
 
-/** Whoever changes what it was given is told so. */
+/** Makes every attempt to change the value throw. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);

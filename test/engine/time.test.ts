@@ -10,10 +10,10 @@ const s = 1_000;
 const push = { cloud: { sendPush: true } };
 const above5 = (threshold: object) => ({ sId: 'a', threshold, thresholds: { isGt: 5 } });
 
-/** A value of sense `a` of so many seconds, arriving `lateS` later; `until`: what is due by then runs. */
+/** A value of sense `a` measured at `atS` and arriving `lateS` later, or `until`: runs what is due by then. Seconds. */
 type Step = [atS: number, val: number, lateS?: number] | { until: number };
 
-/** When the event fires, in seconds, and whether by a tick; the runtime is stored and read between any two steps. */
+/** When the event fires, in seconds, and whether by a tick. Stores and reads the runtime between any two steps. */
 function firings(causes: object[], steps: Step[], listening?: Listening): string[] {
   const profile = compileProfile('p', [purposeWith({ evId: 1, actions: push, causes })]);
   let runtime = startRuntime(profile, 0);
@@ -75,7 +75,7 @@ describe('forMs', () => {
   });
 });
 
-test('of a position that agreed last no number is told', () => {
+test('reports no number for a position that agreed last', () => {
   const cause = { sId: 'a', threshold: { forMs: s, relative: true }, thresholds: { isAny: true } };
   const profile = compileProfile('p', [purposeWith({ evId: 1, causes: [cause] })]);
   const evaluator = new Evaluator(profile, startRuntime(profile, 0));
@@ -112,7 +112,7 @@ describe('noneForMs', () => {
     expect(firings([cause], steps, listening)).toEqual(expected);
   });
 
-  test('while a gap lasts it is looked at again later', () => {
+  test('looks again later while a gap lasts', () => {
     const profile = compileProfile('p', [purposeWith({ evId: 1, causes: [cause] })]);
     const evaluator = new Evaluator(profile, startRuntime(profile, 0), open);
     evaluator.ticksUntil(1_000 * s);

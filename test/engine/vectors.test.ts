@@ -12,7 +12,7 @@ const read = (file: string) =>
 describe.each(files)('%s', (file) => {
   const vectors = read(file);
 
-  // What is kept is text: it is read back before everything that is asked of the engine.
+  // The runtime is kept as text, so one engine reads it back before each call.
   test.each(vectors)('$rule', (vector) => {
     runVector(vector, startStoringEvaluator);
     runVector(vector, startEvaluator);
@@ -23,7 +23,7 @@ describe.each(files)('%s', (file) => {
   });
 });
 
-test('there are enough of them', () => {
+test('there are enough vectors', () => {
   const count = files.reduce((sum, file) => sum + read(file).length, 0);
   expect(count).toBeGreaterThanOrEqual(290);
 });

@@ -11,33 +11,33 @@ const anything = { sId: '0x1', thresholds: { isAny: true } };
 const high = { sId: '0x1', thresholds: { isGt: 5 } };
 const silent = { sId: '0x1', threshold: { noneForMs: 15 * minute } };
 
-/** What is said of an event with these causes and actions, by JSON Pointer below the event. */
+/** The warnings for an event with these causes and actions, by JSON Pointer below the event. */
 function saidOf(causes: object[], actions: object = {}, devices?: Sense[][]) {
   const event = { evId: 1, eventLog: true, causes, actions };
   const warnings = listWarnings([purposeWith(event)], devices, own);
   const at = '/states/0/events/0';
   return Object.fromEntries(
-    // What to write instead is behind it, by its code.
+    // The message ends with what to write instead, by its code.
     warnings.map(({ path, message }) => [path.replace(at, ''), message.split('; ')[0]] as const),
   );
 }
 
-describe('a notice at every firing is remarked', () => {
-  test('where any measurement meets all causes', () => {
+describe('warns of a notice at every firing', () => {
+  test('if any measurement meets all causes', () => {
     const said = saidOf([anything], push);
     expect(said).toEqual({ '': expect.stringContaining('people are notified at each firing') });
   });
 
   test.each([
-    ['nobody is told', [anything], {}],
-    ['it is meant', [anything], { ...push, alarm: false }],
+    ['nobody is notified', [anything], {}],
+    ['it is intended', [anything], { ...push, alarm: false }],
     ['a cause waits for something', [anything, high], push],
     ['a cause lasts', [{ ...anything, threshold: { forMs: minute } }], push],
-  ])('but not where %s', (_, causes, actions) => {
+  ])('but not if %s', (_, causes, actions) => {
     expect(saidOf(causes, actions)).toEqual({});
   });
 
-  test('nor where the event moves the device, as "heard again" does', () => {
+  test('nor if the event moves the device, as "heard again" does', () => {
     const states = [
       { stId: 1, events: [{ evId: 1, causes: [silent], actions: { engine: { gotoStId: 2 } } }] },
       {
@@ -49,11 +49,11 @@ describe('a notice at every firing is remarked', () => {
   });
 });
 
-describe('a member of alarms without effect is remarked:', () => {
+describe('warns of an alarm member without effect:', () => {
   const none = 'it has no effect: nobody is notified of this event';
   test.each([
-    ['repeatMs, where nobody is told', [high], { repeatMs: minute }, none],
-    ['keepMs, where nobody is told', [high], { keepMs: minute }, none],
+    ['repeatMs, if nobody is notified', [high], { repeatMs: minute }, none],
+    ['keepMs, if nobody is notified', [high], { keepMs: minute }, none],
     ['repeatMs of an alarm that is only listed', [high], { alarm: true, repeatMs: minute }, none],
     [
       'repeatMs of a notice',
@@ -88,7 +88,7 @@ describe('a member of alarms without effect is remarked:', () => {
   });
 });
 
-describe('a time below the known interval is remarked:', () => {
+describe('warns of a time below the known interval:', () => {
   const seconds = (count: number) => count * 1_000;
   const lasting = (forMs: number, interval?: number) => ({
     ...high,
@@ -96,7 +96,7 @@ describe('a time below the known interval is remarked:', () => {
     measurement: { interval },
   });
 
-  test('forMs, of measurement.interval', () => {
+  test('forMs, compared with measurement.interval', () => {
     const at = '/causes/0/threshold/forMs';
     expect(saidOf([lasting(seconds(59), minute)])).toEqual({
       [at]: 'it is shorter than the interval (0x1 is measured every 1 min), so a single measurement is enough',
@@ -104,7 +104,7 @@ describe('a time below the known interval is remarked:', () => {
     expect(saidOf([lasting(minute, minute)])).toEqual({});
   });
 
-  test('forMs, of the slowest sense that was chosen', () => {
+  test('forMs, compared with the slowest chosen sense', () => {
     const devices = [[{ sId: '0x1' }], [{ sId: '0x1', minInterval: 5 * minute }], []];
     expect(Object.keys(saidOf([lasting(minute)], {}, devices))).toEqual([
       '/causes/0/threshold/forMs',
@@ -112,7 +112,7 @@ describe('a time below the known interval is remarked:', () => {
     expect(saidOf([lasting(5 * minute)], {}, devices)).toEqual({});
   });
 
-  test('noneForMs, which each pause would be', () => {
+  test('noneForMs, which every normal pause would satisfy', () => {
     const devices = [[{ sId: '0x1', minInterval: 15 * minute }]];
     expect(saidOf([silent], {}, devices)).toEqual({
       '/causes/0/threshold/noneForMs': expect.stringContaining(
@@ -124,7 +124,7 @@ describe('a time below the known interval is remarked:', () => {
   });
 });
 
-test('maxAgeMs of an event that looks at one measurement is remarked', () => {
+test('warns of maxAgeMs for an event that looks at one measurement', () => {
   const aged = (more: object = {}) => ({ ...high, threshold: { maxAgeMs: minute, ...more } });
   expect(saidOf([aged()])).toEqual({
     '/causes/0/threshold/maxAgeMs': expect.stringContaining('it has no effect'),
@@ -139,7 +139,7 @@ describe('an event that waits for silence', () => {
     expect(saidOf([silent], push)).toEqual({});
   });
 
-  test('is remarked where no chosen device has the sense', () => {
+  test('gets a warning if no chosen device has the sense', () => {
     expect(saidOf([silent], push, [[{ sId: '0x2' }]])).toEqual({
       '/causes/0/sId': 'none of the chosen devices has the sense 0x1: it is always silent',
     });
@@ -147,7 +147,7 @@ describe('an event that waits for silence', () => {
   });
 });
 
-describe('what a statistic can become is known from the range of the sense:', () => {
+describe('the range of a sense limits what a statistic can become:', () => {
   const over = (stat: string, thresholds: object, more: object = {}) => ({
     sId: '0x1',
     threshold: { over: { ms: 60 * minute, stat }, ...more },
@@ -176,14 +176,14 @@ describe('what a statistic can become is known from the range of the sense:', ()
     expect(saidOf([over(stat, thresholds)], {}, tank)).toEqual({});
   });
 
-  test('sums of values below 0 have no lower end', () => {
+  test('sums of values below 0 have no lower limit', () => {
     const frost = [[{ sId: '0x1', min: -40, max: -1 }]];
     expect(saidOf([over('sum', { isLt: -5_000 })], {}, frost)).toEqual({});
     expect(saidOf([over('sum', { isGt: -1 })], {}, frost)['']).toMatch(never);
   });
 });
 
-describe('two states that send each other back and forth on silence are remarked', () => {
+describe('warns of two states that send each other back and forth on silence', () => {
   const pair = (there: object, back: object) => {
     const stateOf = (stId: number, cause: object, gotoStId: number) => ({
       stId,
@@ -204,7 +204,7 @@ describe('two states that send each other back and forth on silence are remarked
     ]);
   });
 
-  test('but not where a measurement leads back', () => {
+  test('but not if a measurement leads back', () => {
     expect(pair(silent, anything)).toEqual([]);
     expect(pair(silent, high)).toEqual([]);
   });

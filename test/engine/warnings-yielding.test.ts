@@ -16,7 +16,7 @@ const senses = fc.array(
   { maxLength: 6 },
 );
 
-test('what is found in turns is what is found at once', async () => {
+test('finds the same in parts as at once', async () => {
   await fc.assert(
     fc.asyncProperty(purposes, fc.option(fc.array(senses, { maxLength: 3 })), async (all, some) => {
       const devices = some ?? undefined;
@@ -24,7 +24,7 @@ test('what is found in turns is what is found at once', async () => {
       expect(await listWarningsYielding(all, devices, pathOf, yieldToEventLoop)).toEqual(
         atOnce.slice(0, 100),
       );
-      // Senses that are alike, and whose they are, make no difference.
+      // Repeated senses, and which device they belong to, make no difference.
       if (devices) {
         const distinct = new Map(devices.flat().map((sense) => [JSON.stringify(sense), sense]));
         expect(
@@ -36,7 +36,7 @@ test('what is found in turns is what is found at once', async () => {
   );
 });
 
-/** States full of causes that look for their values in long lists, and are never met. */
+/** States full of causes that search long lists and are never met. */
 const searching = (causesOf: () => object[]) =>
   Purpose.parse({
     puId: 1,
@@ -48,7 +48,7 @@ const searching = (causesOf: () => object[]) =>
     })),
   });
 
-test('others have their turn in between', async () => {
+test('lets other work run in between', async () => {
   const isOneOf = Array.from({ length: 50 }, (_, value) => value);
   const purpose = searching(() => [{ sId: '0x1', thresholds: { isOneOf, isGt: 0 } }]);
   let turns = 0;
@@ -65,7 +65,7 @@ test('others have their turn in between', async () => {
   expect(turns).toBeGreaterThan(2);
 });
 
-test('a hundred warnings are enough, and many devices are looked at so far only', async () => {
+test('stops after a hundred warnings, and checks only so many devices', async () => {
   const never = searching(() => [{ sId: '0x1', thresholds: {} }]);
   expect(await listWarningsYielding([never], undefined, pathOf, yieldToEventLoop)).toHaveLength(
     100,
@@ -73,6 +73,6 @@ test('a hundred warnings are enough, and many devices are looked at so far only'
   const beyond = searching(() => [{ sId: '0x1', thresholds: { isGt: 9 } }]);
   const ranges = Array.from({ length: 1_000 }, (_, min) => ({ sId: '0x1', min: -min, max: 1 }));
   const warnings = listWarnings([beyond], [ranges], pathOf);
-  // 20,000 ranges of 1,000 each are those of 20 causes.
+  // 20,000 ranges of 1,000 devices each: those of 20 causes.
   expect(warnings).toHaveLength(20);
 });

@@ -15,7 +15,7 @@ const going = (evId: number, engine: object, thresholds: object = { isAny: true 
   event(evId, thresholds, {}, { engine });
 const purpose = (states: object[], puId = 1) => Purpose.parse({ puId, initStId: 1, states });
 
-/** What is said of the only event of a purpose. */
+/** The warning for the only event of a purpose. */
 function saidOf(thresholds: object, more: object = {}, devices?: Sense[][]): string | undefined {
   const warnings = listWarnings([purposeWith(event(1, thresholds, more))], devices, own);
   expect(warnings.length).toBeLessThan(2);
@@ -26,7 +26,7 @@ function saidOf(thresholds: object, more: object = {}, devices?: Sense[][]): str
 const never = (code: WarningCode, why: string) =>
   warning(code, '/states/0/events/0', `this event can never fire: ${why}`);
 
-describe('an event that can never fire is warned of:', () => {
+describe('warns of an event that can never fire:', () => {
   test('it has no causes', () => {
     expect(listWarnings([purposeWith({ evId: 1 })], undefined, own)).toEqual([
       never('event-without-causes', 'it has no causes'),
@@ -44,7 +44,7 @@ describe('an event that can never fire is warned of:', () => {
     { lat: 0, long: 1 },
     { lat: 1, long: 0 },
   ];
-  test('it asks for a position and for a number', () => {
+  test('it requires a position and a number', () => {
     expect(saidOf({ isInsideGeo: triangle, isGt: 1 })).toMatch(/a position and a number/);
   });
 
@@ -104,13 +104,13 @@ describe('an event that can never fire is warned of:', () => {
     expect(saidOf({ isGt: 50 }, {}, devices)).toBeUndefined();
   });
 
-  test('but not after looking at more values than it is worth', () => {
+  test('but not after checking more values than a warning may', () => {
     const isOneOf = Array.from({ length: 500 }, (_, index) => index);
     expect(saidOf({ isOneOf, isGt: 1_000 })).toBeUndefined();
   });
 });
 
-describe('what nothing leads to is warned of:', () => {
+describe('warns of what nothing leads to:', () => {
   const unreached = (warnings: { path: string; message: string }[]) =>
     warnings.filter(({ message }) => message.includes('leads to')).map(({ path }) => path);
 
@@ -148,7 +148,7 @@ describe('what nothing leads to is warned of:', () => {
   });
 });
 
-describe('two states that send each other back and forth are warned of', () => {
+describe('warns of two states that send each other back and forth', () => {
   const swing = 'this state and state 2 move a device back and forth on any measurement';
   const pair = (there: object, back: object) =>
     listWarnings(
@@ -168,7 +168,7 @@ describe('two states that send each other back and forth are warned of', () => {
     ]);
   });
 
-  test('but not where one of them waits for something', () => {
+  test('but not if one of them waits for something', () => {
     expect(pair({ isAny: true }, { isGt: 5 })).toEqual([]);
     expect(pair({ isGt: 5 }, { isAny: true })).toEqual([]);
   });

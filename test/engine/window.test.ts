@@ -26,7 +26,7 @@ const counting = (windowLength: number, count: number, relative = false) =>
     }),
   );
 
-/** Evaluates in messages of so many; gives the runtime as it is, and as it is stored and read in the end. */
+/** Evaluates in messages of `size` measurements. Returns the runtime, stored and read again at the end. */
 function inMessages(
   profile: ReturnType<typeof profileOf>,
   stream: Measurement[],
@@ -42,7 +42,7 @@ function inMessages(
   return runtime;
 }
 
-test('a long window has the last outcomes, however they come in messages', () => {
+test('a long window has the last outcomes, however messages divide them', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 28, max: 130 }),
@@ -57,7 +57,7 @@ test('a long window has the last outcomes, however they come in messages', () =>
           of: last.length,
           matched: last.filter(Boolean).length,
         });
-        // One by one nothing is ever ahead of the words.
+        // One by one, no outcome is ever ahead of the words.
         expect(runtime).toStrictEqual(inMessages(profile, stream, 1));
         const text = encodeRuntime(profile, runtime);
         expect(readRuntime(profile, JSON.parse(text) as StoredRuntime)).toStrictEqual(runtime);
@@ -67,7 +67,7 @@ test('a long window has the last outcomes, however they come in messages', () =>
   );
 });
 
-test('a window that goes on behind a firing within one message is whole', () => {
+test('a window that continues after a firing within one message is complete', () => {
   const profile = profileOf(
     purposeWith({
       evId: 1,
@@ -81,7 +81,7 @@ test('a window that goes on behind a firing within one message is whole', () => 
       ],
     }),
   );
-  // The first is what it measures from; three above it fire, and what follows collects anew.
+  // The first value is the baseline; three above it fire, and what follows is collected anew.
   const stream = [0, 1, 1, 1, 1, 0, 1, 0, 0].map((val, ts) => number(val, ts));
   const runtime = inMessages(profile, stream, stream.length);
   expect(runtime).toStrictEqual(inMessages(profile, stream, 1));
@@ -89,7 +89,7 @@ test('a window that goes on behind a firing within one message is whole', () => 
   expect(JSON.parse(text)).toMatchObject({ events: [[0, [5, 'UAAAAAA', 0, 0]]] });
 });
 
-test('what causes have in common is stored once, also where windows of other lengths say nothing yet', () => {
+test('stores evidence that causes share once, even if windows of other lengths have none yet', () => {
   const event = (evId: number, measurement: object) => ({
     evId,
     causes: [{ sId: '0x1', ...measurement, threshold: { count: 2 }, thresholds: { isGt: 0 } }],

@@ -23,12 +23,12 @@ export type HistoryOptions = {
   bus?: Bus;
   heartbeatMs?: number;
   patienceMs?: number;
-  /** Streams that an account may have open; 20. */
+  /** How many streams an account may have open; 20. */
   streams?: number;
   exports?: Partial<ExportsOptions>;
 };
 
-/** One process that serves the history of a database: a bearer token is the account's id. */
+/** One process that serves the history of a database. An account's id is its bearer token. */
 export async function startHistory(db: Database, options: HistoryOptions = {}) {
   const inner = options.bus ?? newBus();
   let openStreams = 0;
@@ -99,7 +99,7 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
     bus,
     exports,
     openStreams: () => openStreams,
-    /** Tokens that open nothing any more. */
+    /** Tokens that are no longer valid. */
     ended,
     get: (path: string, accountId: number, headers: Record<string, string> = {}) =>
       fetch(path.startsWith('http') ? path : url + path, {
@@ -116,7 +116,7 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
 
 export type OwnHistory = Awaited<ReturnType<typeof openHistory>>;
 
-/** The same with a database of its own, which goes when it closes. */
+/** The same with a database of its own, which is dropped on close. */
 export async function openHistory(kind: DatabaseKind) {
   const database = await testDatabase(kind);
   const history = await startHistory(database.db);
@@ -175,7 +175,7 @@ export function newEvent(device: Device, key: string, event: RecordedEvent): New
   return { accountId: device.accountId, deviceId: device.deviceId, key, event };
 }
 
-/** Commits events, and tells of them as ingest does. */
+/** Commits events and announces them as ingest does. */
 export async function commitEvents(db: Database, bus: Bus, events: NewEvent[]): Promise<void> {
   await db.transaction((tx) => recordEvents(tx, events));
   bus.publish('events', {

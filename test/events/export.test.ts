@@ -36,7 +36,7 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     return { ...event, cause } as RecordedEvent;
   };
 
-  test('are those of each device alone, one device behind the other', async () => {
+  test('are those of each device, device by device', async () => {
     const first = await app.newDevice(history.db);
     const second = await app.newDevice(history.db, first.accountId);
     await history.db.query(`update device set labels = '{cellar}' where id = $1`, [
@@ -65,7 +65,7 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     expect(each).toEqual(found);
   });
 
-  test('all come, also where many share a millisecond at the end of a block, in both orders', async () => {
+  test('all come in both orders, even if many share a millisecond at the end of a block', async () => {
     const device = await app.newDevice(history.db);
     const other = await app.newDevice(history.db, device.accountId);
     const events = Array.from({ length: 450 }, (_, n) =>
@@ -75,7 +75,7 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     );
     await record(device, ...events);
     await record(other, app.senseEvent(t0, '0x1'));
-    // So many senses make the blocks small.
+    // Many senses make the blocks small.
     const senses = ['0x1', ...Array.from({ length: 100 }, (_, n) => `0xffff${n}`)].join(',');
     for (const order of ['asc', 'desc']) {
       const devices = `devices=${device.uuid},${other.uuid}`;
@@ -88,7 +88,7 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     }
   });
 
-  test('more than a statement looks at come too, and of those only what is asked for', async () => {
+  test('come from more rows than one statement reads, and only those that match', async () => {
     const device = await app.newDevice(history.db);
     const events = Array.from({ length: 4_500 }, (_, n) =>
       of(app.senseEvent(t0 + n, '0x1'), n % 1_000 === 999 ? 7 : 1, n % 2_000 === 999 ? 3 : 1),
@@ -104,7 +104,7 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     expect(await times('purpose=7&state=7:1&order=desc')).toEqual([3_999, 1_999]);
   });
 
-  test('are filtered by type, senses and time as those of one device are', async () => {
+  test('are filtered by type, senses and time like those of one device', async () => {
     const device = await app.newDevice(history.db);
     const events = Array.from({ length: 9 }, (_, n) =>
       n % 2 === 0 ? app.deviceEvent(t0 + n) : app.senseEvent(t0 + n, `0x${n % 4}`, '0xa'),
@@ -133,7 +133,7 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     );
   });
 
-  test('are CSV that a spreadsheet reads', async () => {
+  test('are CSV that a spreadsheet can read', async () => {
     const device = await app.newDevice(history.db);
     const odd = app.senseEvent(t0, '0x1', '0x2');
     odd.cause.engine.pId = 'a "b", c';
@@ -150,7 +150,7 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     ]);
   });
 
-  test('hold no formula of a device that says what its profile is called', async () => {
+  test('contain no formula, whatever a device calls its profile', async () => {
     const device = await app.newDevice(history.db);
     const names = ['=cmd|x', '+1', '-1', '@SUM(1)', '\t=1', '\r=1', "'=1", 'a=1', '="a"'];
     for (const [n, pId] of names.entries()) {
@@ -185,14 +185,14 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     ['label=a&type=device&senses=0x1', 'senses'],
     ['label=a&start=2&end=1', 'start'],
     ['label=a&purpose=1&state=7:1', 'state'],
-  ])('refuses "%s", and says which parameter is wrong', async (query, path) => {
+  ])('refuses "%s", and names the wrong parameter', async (query, path) => {
     const device = await app.newDevice(history.db);
     const response = await ask(device.accountId, query);
     const { errors } = (await response.json()) as { errors: { path: string }[] };
     expect([response.status, errors[0]?.path]).toEqual([400, path]);
   });
 
-  test('of a device that is not the account’s are 404', async () => {
+  test("of another account's device give 404", async () => {
     const [device, foreign] = [await app.newDevice(history.db), await app.newDevice(history.db)];
     const query = `devices=${device.uuid},${foreign.uuid}`;
     expect((await ask(device.accountId, query)).status).toBe(404);

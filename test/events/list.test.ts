@@ -7,7 +7,7 @@ import * as app from './app.ts';
 const { newDevice, newEvent, senseEvent, deviceEvent, nextOf } = app;
 const t0 = Date.UTC(2026, 5, 1);
 const day = 86_400_000;
-/** A month up to yesterday: the last two weeks, which are asked first, and what lies before them. */
+/** A month until yesterday: the last two weeks, which are queried first, and those before them. */
 const weeksAgo = Date.now() - 31 * day;
 
 type Listed = { timestamp: number; type: string; eventId: string };
@@ -61,7 +61,7 @@ describe.each(databaseKinds)('events on %s', (kind) => {
     ]);
   });
 
-  test('that come again are stored once, in one batch or in two', async () => {
+  test('that are delivered again are stored once, in one batch or in two', async () => {
     const device = await newDevice(history.db);
     const one = newEvent(device, 'a', senseEvent(t0, '0x1'));
     const other = newEvent(device, 'b', senseEvent(t0, '0x1'));
@@ -176,7 +176,7 @@ describe.each(databaseKinds)('events on %s', (kind) => {
     expect(seen.size).toBe(2_000);
   });
 
-  test("of somebody else's device are as unknown as those of none", async () => {
+  test("of another account's device give the same answer as those of no device", async () => {
     const mine = await newDevice(history.db);
     const other = await newDevice(history.db);
     for (const uuid of [other.uuid, crypto.randomUUID(), 'x']) {
@@ -215,7 +215,7 @@ describe.each(databaseKinds)('events on %s', (kind) => {
   });
 });
 
-/** A cursor of the right form that no answer ever had. */
+/** A cursor of the right form that no answer ever contained. */
 function tampered(cursor: unknown): string {
   return `cursor=${Buffer.from(JSON.stringify(cursor)).toString('base64url')}`;
 }

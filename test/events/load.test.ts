@@ -8,7 +8,7 @@ import { insertAccount } from '../support/accounts.ts';
 const streams = 1_500;
 const rounds = 30;
 
-test('1,500 streams of one account, ten events a second: each has them all, and others are answered', async () => {
+test('1,500 streams of one account, ten events a second: each gets them all, and other requests are answered', async () => {
   const database = await testDatabase();
   const { db } = database;
   const history = await startHistory(db, { streams });
@@ -47,7 +47,7 @@ test('1,500 streams of one account, ten events a second: each has them all, and 
   }
   await expect.poll(() => readers.every(({ events }) => events === rounds), patience).toBe(true);
   const p99 = times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)];
-  // A tenth of it on a machine that does nothing else; readers and writer are one process here.
+  // An idle machine takes a tenth of this. Readers and writer share one process here.
   expect(p99).toBeLessThan(1_000);
   for (const { socket } of readers) socket.destroy();
   await expect.poll(() => history.openStreams(), patience).toBe(0);

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 describe('the streams of an account', () => {
-  test('are 20 at most in a process: one more is 403 and says so, until one has ended', async () => {
+  test('are at most 20 in a process: one more gets 403 with the reason, until one has ended', async () => {
     const history = await app.startHistory(database.db, { streams: 3 });
     const device = await newDevice(database.db);
     const url = `${history.url}/v2/events/stream`;
@@ -67,7 +67,7 @@ describe('the streams of an account', () => {
     await history.close();
   });
 
-  test('ask the database once for all of them, and give each what it is about', async () => {
+  test('query the database once for all of them, and each gets what it covers', async () => {
     const { db, asked } = counting(database.db);
     const history = await app.startHistory(db, { streams: 100, heartbeatMs: 60_000 });
     const accountId = await insertAccount(db);
@@ -89,10 +89,10 @@ describe('the streams of an account', () => {
       const wanted = expected[i % 3] as number[];
       expect(timestamps(await stream.until(wanted.length))).toEqual(wanted);
     }
-    // One or two rounds of two questions each, not sixty.
+    // One or two rounds of two queries each, not sixty.
     expect(asked() - before).toBeLessThanOrEqual(6);
 
-    // The position of a device's last event holds what came after it for others.
+    // The position after a device's last event includes what followed it for others.
     const [, ofOne] = streams;
     const resumed = await readEvents(
       `${history.url}/v2/events/${paths[1]}`,
@@ -104,13 +104,13 @@ describe('the streams of an account', () => {
     await history.close();
   });
 
-  test('that fall behind go on from there, and miss nothing', async () => {
+  test('that fall behind resume there and miss nothing', async () => {
     const { db } = database;
     const history = await app.startHistory(db, { heartbeatMs: 60_000, patienceMs: 60_000 });
     const device = await newDevice(db);
     const slow = await history.get('/v2/events/stream', device.accountId);
     const quick = await readEvents(`${history.url}/v2/events/stream`, device.accountId);
-    // More than may wait for it and all the buffers on the way hold together.
+    // More than may wait for it, together with all buffers on the way.
     const count = 30;
     for (let i = 0; i < count; i += 1) {
       const long = { ...senseEvent(t0 + i, '0x1'), filler: 'x'.repeat(700_000) };
@@ -136,7 +136,7 @@ describe('the streams of an account', () => {
   });
 });
 
-/** A database, and how many questions of streams it was asked. */
+/** A database, and how many queries it got from streams. */
 function counting(inner: Database): { db: Database; asked: () => number } {
   let asked = 0;
   const query = ((config: { name?: string }, values?: unknown[]) => {

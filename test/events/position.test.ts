@@ -7,11 +7,11 @@ import {
   type StreamPosition,
 } from '../../src/streams/position.ts';
 
-/** A history of transactions 1..n; each is open, or committed, at an earlier and at a later moment. */
+/** Transactions 1..n, each of them open or committed at an earlier and at a later moment. */
 const history = fc
   .array(fc.constantFrom('before', 'between', 'open', 'future'), { minLength: 1, maxLength: 12 })
   .map((states) => {
-    // What had not begun at the later moment has the highest numbers.
+    // Transactions that had not begun at the later moment have the highest numbers.
     const sorted = [
       ...states.filter((s) => s !== 'future'),
       ...states.filter((s) => s === 'future'),

@@ -1,18 +1,18 @@
-/** One server-sent event; a heart-beat has no data. */
+/** One server-sent event; a heartbeat has no data. */
 export type Message = { id: string; event: string; data: Record<string, unknown> | null };
 
 export type Reading = {
   messages: Message[];
-  /** Resolves once there are `count` messages with data; rejects when the stream ends before. */
+  /** Resolves once there are `count` messages with data. Rejects if the stream ends before. */
   until(count: number): Promise<Record<string, unknown>[]>;
-  /** Resolves when the stream has ended, however it did. */
+  /** Resolves when the stream has ended, in whatever way. */
   ended: Promise<void>;
-  /** The id a reader would resume from. */
+  /** The id from which a reader would resume. */
   lastId(): string;
   close(): void;
 };
 
-/** Reads server-sent events as a browser does; resolves once the first message, which says where it begins, is there. */
+/** Reads server-sent events as a browser does. Resolves with the first message, which contains the position. */
 export async function readEvents(
   url: string,
   token: number | string | null,

@@ -19,7 +19,7 @@ describe.each(databaseKinds)('readers of event streams on %s', (kind) => {
   });
   afterAll(() => on?.close());
 
-  test('reach the reader of a process that hears of nothing, at its heart-beat', async () => {
+  test('reach a reader in a process that hears no announcements at its heartbeat', async () => {
     const device = await newDevice(on.db);
     const stream = await on.open(device, undefined, on.deaf);
     await on.commit([device, 'a', deviceEvent(t0)]);
@@ -30,7 +30,7 @@ describe.each(databaseKinds)('readers of event streams on %s', (kind) => {
     stream.close();
   });
 
-  test('end with the token, when told and when not', async () => {
+  test('end with the token, with or without an announcement', async () => {
     const device = await newDevice(on.db);
     const told = await on.open(device);
     const sameAccount = await on.open(device);
@@ -70,13 +70,13 @@ describe.each(databaseKinds)('readers of event streams on %s', (kind) => {
     await response.body?.cancel();
   });
 
-  test("of somebody else's device are unknown", async () => {
+  test("of another account's device are unknown", async () => {
     const device = await newDevice(on.db);
     const stranger = await insertAccount(on.db);
     expect((await on.history.get(`/v2/events/${device.uuid}/stream`, stranger)).status).toBe(404);
   });
 
-  test('of a reader that does not read are cut off', async () => {
+  test('that nobody reads are cut off', async () => {
     const device = await newDevice(on.db);
     const impatient = await app.startHistory(on.db, { heartbeatMs: 50, patienceMs: 200 });
     const socket = connect({ host: '127.0.0.1', port: Number(new URL(impatient.url).port) });
@@ -87,7 +87,7 @@ describe.each(databaseKinds)('readers of event streams on %s', (kind) => {
         `Authorization: Bearer ${device.accountId}\r\n\r\n`,
     );
     socket.pause();
-    // More than all the buffers on the way hold together.
+    // More than all buffers on the way hold together.
     const long = { ...senseEvent(t0, '0x1'), why: [] as never[], filler: 'x'.repeat(2_000_000) };
     for (let i = 0; i < 12; i += 1) {
       await commitEvents(on.db, impatient.bus, [newEvent(device, `${i}`, { ...long, ts: t0 + i })]);

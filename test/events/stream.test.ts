@@ -16,7 +16,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
   });
   afterAll(() => on?.close());
 
-  test('give what is committed from now on, as the list has it', async () => {
+  test('give what is committed from now on, in the form of the list', async () => {
     const device = await newDevice(on.db);
     await on.commit([device, 'before', senseEvent(t0, '0x1')]);
     const stream = await on.open(device);
@@ -44,7 +44,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
     expect(events.map((e) => e['deviceAuthUuid'])).toEqual(devices.map(({ uuid }) => uuid));
   });
 
-  test('resume behind the last event without a repetition once all is read', async () => {
+  test('resume after the last event, without a repetition once everything was read', async () => {
     const device = await newDevice(on.db);
     const stream = await on.open(device);
     await on.commit([device, 'a', deviceEvent(t0)]);
@@ -56,7 +56,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
     resumed.close();
   });
 
-  test('resume from a position on another server, whatever its transactions were numbered', async () => {
+  test('resume from a position on another server, whatever its transaction numbers', async () => {
     const device = await newDevice(on.db);
     await on.commit([device, 'a', deviceEvent(t0)]);
     const stream = await on.open(device);
@@ -65,7 +65,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
     stream.close();
     const [ts = '', snapshot = '', server = ''] = stream.lastId().split('.');
     expect(server).toMatch(/^[0-9a-f]+$/);
-    // Here it would see all there is; longer ago than the feed goes back it is the same.
+    // On this server it would see everything; the same holds for a time before the feed begins.
     const dayBefore = String(Number(ts) - 86_400_000);
     for (const id of [
       `${ts}.${snapshot}.abc`,
@@ -95,7 +95,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
     const resumed = await on.open(device, stream.messages[250]?.id);
     const rest = await resumed.until(450 - seen.length);
     const all = new Set([...timestamps(seen), ...timestamps(await resumed.until(rest.length))]);
-    // What was repeated comes first: wait for the newest.
+    // Repetitions come first, so wait for the newest.
     while (!all.has(t0 + 449)) {
       for (const ts of timestamps(await resumed.until(all.size + 1))) all.add(ts);
     }
@@ -112,7 +112,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
 
     const stream = await on.open(device);
     await on.commit([device, 'quick', deviceEvent(t0 + 1)]);
-    // Not held back by the one that is still open.
+    // Not delayed by the one that is still open.
     expect(timestamps(await stream.until(1))).toEqual([t0 + 1]);
     const between = stream.lastId();
     await slow.query('commit');
@@ -126,7 +126,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
     resumed.close();
   });
 
-  test('skip nothing while two processes commit at once and the reader keeps leaving', async () => {
+  test('skip nothing while two processes commit at once and the reader keeps disconnecting', async () => {
     const device = await newDevice(on.db);
     const other = openTestDatabase(on.database.url);
     const each = 60;
@@ -162,7 +162,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
     expect(seen.size).toBe(each * 2);
   });
 
-  test('go on through the archive for who was away longer than the feed reaches back', async () => {
+  test('continue from the archive for a reader that was away for longer than the feed is kept', async () => {
     const device = await newDevice(on.db);
     const stream = await on.open(device);
     stream.close();
@@ -176,7 +176,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
     resumed.close();
   });
 
-  test('send all of the feed again to who comes from another life of the database', async () => {
+  test('send the whole feed again to a reader from an earlier life of the database', async () => {
     const device = await newDevice(on.db);
     await on.commit([device, 'a', deviceEvent(t0)]);
     const stream = await on.open(device, `${Date.now()}.900000000:900000000:`);

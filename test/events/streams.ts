@@ -18,7 +18,7 @@ export async function startStreams(kind: DatabaseKind) {
     database,
     db,
     history,
-    /** Hears of nothing but at its heart-beat. */
+    /** It hears no announcements, and looks only at its heartbeat. */
     deaf,
     open: (device: app.Device, lastEventId?: string, from = history) =>
       readEvents(`${from.url}/v2/events/${device.uuid}/stream`, device.accountId, lastEventId),

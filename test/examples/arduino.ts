@@ -10,13 +10,13 @@ import { withFailingSensor, type Example } from './outage.ts';
 const run = promisify(execFile);
 const shim = join(projectDir, 'test/examples/arduino');
 
-/** A C++ compiler; null where there is none. */
+/** A C++ compiler; null if there is none. */
 export const compiler = findProgram('g++');
 
-/** The folder `src` of the library arduino-mqtt; null where nobody named one. */
+/** The folder `src` of the library arduino-mqtt; null if it is not given. */
 export const mqttLibrary = process.env['ARDUINO_MQTT_SRC'] ?? null;
 
-/** The sketch as a program of this machine: what Arduino's core would do is in `arduino/`. */
+/** The sketch as a program of this machine. `arduino/` stands in for Arduino's core. */
 export function asSketch(protocol: 'http' | 'mqtt'): Example {
   const cwd = makeTemporaryDir();
   cpSync(join(projectDir, 'examples/devices/arduino/sensor'), cwd, { recursive: true });
@@ -58,7 +58,7 @@ async function compile(cwd: string, library: string | null): Promise<void> {
   const wrapper = join(cwd, 'MQTTClient.o');
   const source = join(library, 'MQTTClient.cpp');
   await run(compiler ?? '', ['-std=c++17', '-I', shim, '-c', source, '-o', wrapper]);
-  // -x ends before what is compiled already.
+  // -x must not apply to what is compiled already.
   const linked = ['-x', 'none', wrapper, ...objects];
   await run(compiler ?? '', [...ours, '-isystem', library, ...program, ...linked]);
 }

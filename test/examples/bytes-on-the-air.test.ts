@@ -1,4 +1,4 @@
-// The table of docs/devices-reference.md is measured again: what it says is what the running service costs.
+// Measures the table of docs/devices-reference.md again, with the running service.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ import { measureHttp, measureMqtt, type Bytes, type Credential } from './ways.ts
 const haproxy = findProgram('haproxy');
 const page = readFileSync(join(projectDir, 'docs/devices-reference.md'), 'utf8');
 const rows = page.matchAll(/^\| ((?:MQTT|HTTPS?)\b[^|]*?) +\|((?: +[\d,]+ +\|){4})$/gm);
-/** Way, and its columns: bytes to the service, from the service, packets, all with headers. */
+/** Each protocol with its columns: bytes to the service, bytes from it, packets, and the total with headers. */
 const documented = new Map(
   [...rows].map(([, way = '', columns = '']) => [
     way,
@@ -25,7 +25,7 @@ const documented = new Map(
 );
 const headerBytes = 40;
 
-/** Signatures and tickets differ by some bytes from one connection to the next. */
+/** Allows for signatures and tickets, which differ by some bytes from one connection to the next. */
 function expectDocumented(way: string, { toService, fromService }: Bytes): void {
   const [to = 0, from = 0, packets = 0, all = 0] = documented.get(way) ?? [];
   const told = `docs/devices-reference.md: | ${way} | ${toService} | ${fromService} |`;
@@ -75,7 +75,7 @@ describe('bytes for one value', () => {
   const value = () => `{"sId":"0x10","val":21.5,"ts":${Date.now() - 1_000 + (count += 1)}}`;
   const hundred = () => `[${Array.from({ length: 100 }, value).join()}]`;
 
-  test('the table has all ways, and no others', () =>
+  test('the table has all protocols, and no others', () =>
     expect([...documented.keys()]).toEqual([
       'MQTT, standing connection',
       'MQTT over TLS, standing connection',

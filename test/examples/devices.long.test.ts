@@ -1,4 +1,4 @@
-// What docs/devices.md tells people to copy, each as its user runs it, against the running service.
+// Runs what docs/devices.md tells people to copy, as its user does, against the running service.
 import { copyFileSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
@@ -13,7 +13,7 @@ import { liveThroughOutages, withFailingSensor, type Example } from './outage.ts
 
 const devices = join(projectDir, 'examples/devices');
 
-/** One that is told where to connect by the environment. `interval` in seconds. */
+/** An example that gets its address from the environment. `interval` in seconds. */
 function withEnvironment(program: string, name: string, interval = '0.2'): Example {
   const protocol = name.startsWith('http') ? 'http' : 'mqtt';
   const cwd = makeTemporaryDir();
@@ -40,7 +40,7 @@ function withEnvironment(program: string, name: string, interval = '0.2'): Examp
   };
 }
 
-/** With a sensor that fails now and then. */
+/** Copies an example, with a sensor that fails now and then. */
 function copyTo(dir: string, name: string): string {
   symlinkSync(join(projectDir, 'node_modules'), join(dir, 'node_modules'));
   for (const helper of ['unsent.mjs', 'unsent.py'])
@@ -50,7 +50,7 @@ function copyTo(dir: string, name: string): string {
   return join(dir, name);
 }
 
-describe.concurrent('a device loses nothing that it measured, and takes its profile', () => {
+describe.concurrent('a device loses no measurement, and takes its profile', () => {
   let service: TestService;
   beforeAll(async () => void (service = await testService()));
   afterAll(() => service?.close());
@@ -86,7 +86,7 @@ describe.concurrent('a device loses nothing that it measured, and takes its prof
     return liveThroughOutages(context, onBoard(micropython ?? '', 'mqtt'), service);
   });
 
-  // What it is written in is Python too: run also where there is no MicroPython.
+  // It is valid Python too, so it also runs without MicroPython.
   test('micropython/ over HTTP, in Python', (context) => {
     context.skip(findProgram('python3') === null, 'no python3');
     return liveThroughOutages(context, onBoard('python3', 'http'), service);

@@ -7,9 +7,9 @@ import { findProgram } from '../support/program.ts';
 import { withFailingSensor, type Example } from './outage.ts';
 
 const devices = join(projectDir, 'examples/devices');
-/** MicroPython for this machine; null where there is none. */
+/** MicroPython for this machine; null if there is none. */
 export const micropython = findProgram('micropython');
-// Where it looks for what `mip install` brought; a library elsewhere is named by MICROPYPATH.
+// It finds what `mip install` installed; MICROPYPATH names a library elsewhere.
 const { HOME = '/', MICROPYPATH } = process.env;
 const libraries: Record<string, string> = MICROPYPATH === undefined ? {} : { MICROPYPATH };
 
@@ -18,7 +18,7 @@ export const hasUmqtt =
   spawnSync(micropython, ['-c', 'import umqtt.simple'], { env: { HOME, ...libraries } }).status ===
     0;
 
-/** The files of a board in a directory, with a config.py; boot.py is for boards. */
+/** A board's files in a directory, with a config.py. Without boot.py, which is for boards only. */
 export function onBoard(interpreter: string, protocol: 'mqtt' | 'http'): Example {
   const cwd = makeTemporaryDir();
   const board = join(devices, 'micropython');

@@ -1,4 +1,4 @@
-// The examples of docs/devices.md while the operator changes the secret: each stores its new token and goes on with it.
+// The examples of docs/devices.md while the operator changes the secret: each stores and uses its new token.
 import { copyFileSync, existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -43,7 +43,7 @@ describe('a new token', () => {
     await database?.drop();
   });
 
-  test.each(runnable)('is taken by %s, and outlives a restart', async (name) => {
+  test.each(runnable)('is taken by %s, and survives a restart', async (name) => {
     const isPython = name.endsWith('.py');
     const device = devices.get(name) as Registration;
     const { deviceAuthUuid: uuid, deviceAuthToken: token } = device;
@@ -84,7 +84,7 @@ describe('a new token', () => {
     const count = await stored();
     await expect.poll(stored, patience).toBeGreaterThan(count);
     await end(running);
-    // A password is nothing to print.
+    // A password must not be printed.
     expect(running.stdout()).toContain('a new token');
     expect(running.stdout()).not.toContain(fresh);
 

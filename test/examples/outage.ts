@@ -4,20 +4,20 @@ import { openApp, type App, type Registration } from '../journeys/app.ts';
 import type { Running } from '../journeys/process.ts';
 import { startProxy } from '../faults/proxy.ts';
 
-/** A program of examples/devices, as its user starts it. `cwd`: where it keeps what it could not send. */
+/** A program of examples/devices, as its user starts it. `cwd`: where it stores what it could not send. */
 export type Example = {
   protocol: 'mqtt' | 'http';
   cwd: string;
-  /** Where in `cwd` it keeps that, the oldest first. */
+  /** Its files in `cwd`, the oldest first. */
   files: string[];
-  /** False: a board that has to be told the time before it can keep a value in its file. */
+  /** False: a board that must get the time before it can store a value in its file. */
   hasClock: boolean;
   start(at: { uuid: string; token: string; port: number }): Running | Promise<Running>;
 };
 
 type Value = { val: number; ts: number };
 type Place = { url: string; mqttPort: number };
-/** Tests that run side by side have one each. */
+/** Tests that run side by side need one each. */
 type Expecting = { expect: ExpectStatic };
 
 const configuration = {
@@ -35,7 +35,7 @@ const purpose = {
   ],
 };
 
-/** The newest one may be being written. */
+/** The values that it has stored; it may be writing the newest one. */
 function readKept({ cwd, files }: Example): Value[] {
   const paths = files.map((file) => `${cwd}/${file}`).filter((path) => existsSync(path));
   const text = paths.map((path) => readFileSync(path, 'utf8')).join('');
@@ -44,8 +44,8 @@ function readKept({ cwd, files }: Example): Value[] {
 }
 
 /**
- * Runs an example through what happens to devices: the service is out of reach, the program is killed meanwhile,
- * answers are lost. Then all that it measured has to be there, once and in order, and its profile is current.
+ * Runs an example through outages: the service is unreachable, the program is killed meanwhile, answers are lost. In
+ * the end everything that it measured must be stored once and in order, and its profile is current.
  */
 export async function liveThroughOutages(
   { expect }: Expecting,
@@ -80,7 +80,7 @@ export async function liveThroughOutages(
     await storedMore(before.length + 1);
     await expect.poll(() => stateOf(app, pId)).toBe('current');
 
-    // What is sent is lost, and then what is answered.
+    // First what it sends is lost, then what it receives.
     proxy.cut('up/measurements');
     await expect.poll(() => proxy.isCut()).toBe(true);
     proxy.heal();
@@ -102,7 +102,7 @@ export async function liveThroughOutages(
   }
 }
 
-/** Asks again on 503: on a busy machine a connection to the database may take longer than the service waits. */
+/** Asks again after 503: on a busy machine, connecting to the database may take longer than the service waits. */
 function patient(app: App): App {
   const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     for (let tries = 1; ; tries++) {
@@ -139,16 +139,16 @@ async function stop(program: Running | undefined): Promise<void> {
 
 const textOf = ({ ts, val }: Value) => `${ts} ${val}`;
 
-/** By time. What was stored, and not forgotten yet when the program was stopped, was found twice. */
+/** Sorted by time. What was stored, but not yet forgotten when the program was killed, was found twice. */
 function unique(found: Value[]): Value[] {
   const sorted = found.toSorted((a, b) => a.ts - b.ts);
   return [...new Map(sorted.map((value) => [textOf(value), value])).values()];
 }
 
-/** The n-th value that a program keeps: it counts from 20 to 29, again and again, and its sensor fails each fourth time. */
+/** The n-th value that a program stores: it counts from 20 to 29 repeatedly, and its sensor fails each fourth time. */
 const keptValue = (n: number) => 20 + ((n + Math.floor(n / 3)) % 10);
 
-/** How the sensor of an example is made to fail, by the ending of its name. */
+/** Replacements that make an example's sensor fail, by the ending of its name. */
 const failing: Record<string, [string, string]> = {
   '.mjs': ['20 + (count % 10)', '(count % 4 === 3 ? NaN : 20 + (count % 10))'],
   '.py': ['return 20 + count % 10', 'return float("nan") if count % 4 == 3 else 20 + count % 10'],
@@ -159,7 +159,7 @@ const failing: Record<string, [string, string]> = {
   '.ino': ['return 20 + measured % 10', 'return measured % 4 == 3 ? NAN : 20 + measured % 10'],
 };
 
-/** The text of an example with a sensor that gives NaN each fourth time. Throws where it has no sensor of that form. */
+/** An example's text with a sensor that gives NaN each fourth time. Throws if it has no sensor of that form. */
 export function withFailingSensor(text: string, ending: string): string {
   const [sensor, fails] = failing[ending] ?? ['', ''];
   if (sensor === '' || !text.includes(sensor))

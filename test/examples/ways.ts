@@ -13,11 +13,11 @@ type Connection = {
   close(last?: Buffer): Promise<void>;
 };
 
-/** `tls`: over TLS, believing any certificate. No session is used again. */
+/** `tls`: over TLS, trusting any certificate. No session is resumed. */
 export type Way = { proxy: Proxy; tls: boolean };
 
 const servername = 'sensorium.example';
-/** As boards offer it: the keys that Node offers besides take 1,200 bytes more each way. */
+/** What boards offer. The further keys that Node offers would take 1,200 bytes more each way. */
 const ecdhCurve = 'P-256';
 
 async function open({ proxy, tls }: Way): Promise<Connection> {
@@ -43,7 +43,7 @@ async function open({ proxy, tls }: Way): Promise<Connection> {
   };
 }
 
-/** What a way costs: for one message in a connection that stands, and for one with a connection of its own. */
+/** The cost of one message: in an open connection, and with a connection of its own. */
 export type Cost = { standing: Bytes; connecting: Bytes };
 
 async function measure(
@@ -82,7 +82,7 @@ async function measure(
   };
 }
 
-/** By MQTT 3.1.1, with QoS 1. */
+/** With MQTT 3.1.1 and QoS 1. */
 export function measureMqtt(way: Way, { uuid, token }: Credential, payload: () => string) {
   const answerOf = (bytes: number) => (answer: Buffer) => answer.length >= bytes;
   const login = generate({
@@ -115,7 +115,7 @@ export function measureMqtt(way: Way, { uuid, token }: Credential, payload: () =
   });
 }
 
-/** By HTTP, with the headers that examples/devices/micropython sends. */
+/** With HTTP and the headers that examples/devices/micropython sends. */
 export function measureHttp(way: Way, { uuid, token }: Credential, payload: () => string) {
   const isWhole = (answer: Buffer) => {
     const text = answer.toString('latin1');

@@ -7,10 +7,10 @@ beforeAll(async () => void (database = await testDatabase()));
 afterAll(() => database?.drop());
 
 const most = { most: 1_000, what: 'points', instead: 'less' };
-// The planner knows how many these are, without making one.
+// The planner knows how many rows these are, without producing any.
 const select = (rows: number) => ({ text: `select from generate_series(1, ${rows})`, values: [] });
 
-test('what is more than one answer has is refused with its size, and what to ask instead', async () => {
+test('too many rows are refused with their number, and what to request instead', async () => {
   await expect(refuseTooMuch(database.db, select(2_000_000_000), most)).rejects.toMatchObject({
     code: 'invalid-input',
     problems: [
@@ -23,6 +23,6 @@ test('what is more than one answer has is refused with its size, and what to ask
   });
 });
 
-test('as much as one answer has is not', async () => {
+test('as many rows as one answer may have are not refused', async () => {
   await refuseTooMuch(database.db, select(1_000), most);
 });

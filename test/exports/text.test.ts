@@ -7,7 +7,7 @@ async function readAll(pieces: AsyncIterable<string>): Promise<string[]> {
   return all;
 }
 
-test('a list of which nothing is wanted is written all the same, and ends with its reader', async () => {
+test('a list whose items are all filtered out is still written, and ends with its reader', async () => {
   let read = 0;
   async function* blocks() {
     for (; read < 1_000; read += 1) yield '';
@@ -25,7 +25,7 @@ test('a list of which nothing is wanted is written all the same, and ends with i
   expect(read).toBe(0);
 });
 
-test('what there is stands between commas, whatever is between', async () => {
+test('commas separate the items, whatever comes between', async () => {
   async function* blocks() {
     yield* ['', '1,2', '', '', '3', ''];
   }

@@ -1,4 +1,4 @@
-/** The longest of all devices, in milliseconds. */
+/** The longest absences of any device, in milliseconds. */
 export type Absence = {
   /** Without a connection. */
   connectionMs: number;
@@ -16,7 +16,7 @@ export function watchAbsences(devices: number) {
     longest[what] = Math.max(longest[what], Math.round(performance.now() - sinceMs));
   };
   return {
-    /** From now on every device is to be heard. */
+    /** From now on every device should be connected and acknowledged. */
     start: () => void ackedAtMs.fill(performance.now()),
     online(device: number): void {
       note('connectionMs', goneAtMs[device]);

@@ -5,10 +5,10 @@ import { startRuntime } from '../../src/engine/runtime.ts';
 import { notice, type LastSeen } from '../../src/engine/last-seen.ts';
 import type { Measurement } from '../../src/contract/values.ts';
 
-/** An event reduced to what tells it from any other: type, time, and what fired or changed. */
+/** An event reduced to what distinguishes it: type, time, and what fired or changed. */
 export type EventMark = string;
 
-/** What the engine makes of these measurements, in their order: the same pure function as the service's. */
+/** What the engine makes of these measurements, in order. It is the pure function that the service uses. */
 export function expectedEvents(
   pId: string,
   purposes: Purpose[],

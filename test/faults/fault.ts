@@ -15,23 +15,23 @@ export type Fault = {
   short: Severity;
   long: Severity;
   world?: Partial<WorldOptions>;
-  /** Ends nothing between the delivery of a message and its outcome: none is delivered again. */
+  /** Nothing ends between the delivery of a message and its outcome, so none is delivered again. */
   sparesDeliveries?: true;
   /** The database, or the way to it, may break between a commit and its outcome. */
   losesOutcomes?: true;
-  /** Hits hard enough to be left out of the quick suite. */
+  /** Too heavy for the quick suite. */
   longOnly?: true;
-  /** What was promised of the observations, at most; the tool holds them to it, a test does not. */
+  /** The promised maximum of each observation. The oracle checks it; tests do not. */
   limits?: Observations;
-  /** What was promised of the observations beside one another, and did not hold; in words. */
+  /** Returns, in words, which promises between observations did not hold. */
   breaks?: (observations: Observations) => string[];
-  /** What this machine would need and lacks, or null. */
+  /** What this machine lacks for the fault, or null. */
   lacks?: () => string | null;
-  /** Does it, and comes back when the service works again. Throws when a promise beside the oracle's is broken. */
+  /** Inflicts the fault, and returns when the service works again. Throws if a promise of its own is broken. */
   inflict(world: World, severity: Severity): Promise<Observations>;
 };
 
-/** Measured beside the verdict, for the table; a fault's `limits` bound some of them. */
+/** Measured besides the verdict, for the table. A fault's `limits` bound some of them. */
 export type Observations = Record<string, number>;
 
 /** Lets the load run until this many more messages are acknowledged. */
@@ -45,8 +45,8 @@ export const runForAll = (world: World): Promise<void> =>
   runFor(world, Math.max(300, world.devices.length * 2));
 
 /**
- * Lets the load run until the service's memory is stable: a new process grows in any case. Stable is
- * `seconds` without a new maximum; waits a minute and a half at most.
+ * Lets the load run until the service's memory is stable, because a new process grows in any case. Stable means
+ * `seconds` without a new maximum. Waits a minute and a half at most.
  */
 export async function settleMemory(world: World, seconds: number): Promise<void> {
   const untilMs = performance.now() + 90_000;
@@ -59,7 +59,7 @@ export async function settleMemory(world: World, seconds: number): Promise<void>
   }
 }
 
-/** How long the next acknowledgement takes, in milliseconds. */
+/** Waits for the next acknowledgement. Returns how long that took, in milliseconds. */
 export async function timeToAck(world: World): Promise<number> {
   const since = performance.now();
   await world.load.nextAck();
@@ -78,7 +78,7 @@ export async function watchMemory(world: World, seconds: number): Promise<number
   return Math.round((most - before) / 1_048_576);
 }
 
-/** The status and the time of one answer of the REST interface. */
+/** The status and duration of one answer of the REST interface. */
 export async function ask(world: World, path: string): Promise<{ status: number; ms: number }> {
   const since = performance.now();
   const headers = { Authorization: `Bearer ${world.accountToken}` };

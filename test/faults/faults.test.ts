@@ -11,7 +11,7 @@ import { faultsOf, noFaults } from './verdict.ts';
 import { startWorld } from './world.ts';
 import type { World } from './world.ts';
 
-/** Seconds each, in `npm test`; `npm run test:nightly` has the others, by way of faults.long.test.ts. */
+/** Each takes seconds in `npm test`. `npm run test:nightly` has the others, through faults.long.test.ts. */
 const quick = ['kill9', 'ack-lost', 'clocks', 'poison'];
 const isHere = ({ name }: Fault) => quick.includes(name) !== isLong;
 
@@ -28,7 +28,7 @@ describe('nothing acknowledged is lost, whatever happens', () => {
     world = await startWorld({ ...load, redis: hasRedis, ...proxies });
   });
   afterAll(() => world.close(), 60_000);
-  // A try that failed may have left the service down, which no later one would get over.
+  // A failed attempt may have left the service down, and then no later one would succeed.
   beforeEach(async () => {
     if (world.service.isRunning()) return;
     await world.service.start();

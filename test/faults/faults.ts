@@ -42,6 +42,6 @@ export const faults: Fault[] = [
   frozen,
   clockBack,
   clockLeap,
-  // Last: the clock stays ahead.
+  // Last, because the clock stays ahead.
   clockForward,
 ];

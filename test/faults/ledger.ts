@@ -3,10 +3,10 @@ import { join } from 'node:path';
 
 /** The load client's record of what was sent and acknowledged. */
 export type Ledger = {
-  /** Written, through to the operating system, before the message is. */
+  /** Written through to the operating system before the message is sent. */
   sent(device: number, seq: number): void;
   acknowledged(device: number, seq: number): void;
-  /** Reads both files back: by device, how many were sent, and which were acknowledged. */
+  /** Reads both files back: by device, how many messages were sent, and which were acknowledged. */
   read(devices: number): Testimony;
   close(): void;
 };

@@ -10,12 +10,12 @@ import { createReceipts, type Receipts } from './receipts.ts';
 import type { WitnessDevice } from './register.ts';
 import { wayOf } from './ways-in.ts';
 
-/** Devices that send without a pause, reconnect when they are disconnected, and record what happens. */
+/** Devices that send without a pause, reconnect when disconnected, and record what happens. */
 export type Load = {
   startTs: number;
   start(): void;
   counts(): FleetCounts;
-  /** Microseconds from a send to its acknowledgement; `reset()` it where a measurement starts. */
+  /** Microseconds from a send to its acknowledgement. Call `reset()` where a measurement starts. */
   latency: RecordableHistogram;
   /** When the last acknowledgement arrived, `performance.now()`. */
   lastAckMs(): number;
@@ -25,9 +25,9 @@ export type Load = {
   nextAck(): Promise<void>;
   /** Resolves when this many devices are connected. */
   online(count: number): Promise<void>;
-  /** Breaks connections as a lost link does, each with this chance; resolves when it has been noticed. */
+  /** Breaks connections as a lost link does, each with this probability. Resolves when that has been noticed. */
   cut(fraction: number): Promise<void>;
-  /** No new messages; true when all were acknowledged within `drainMs`. */
+  /** Sends no new messages. True if all were acknowledged within `drainMs`. */
   stop(drainMs: number): Promise<boolean>;
   testimony(): Testimony;
   /** Of the devices that send over HTTP. */
@@ -39,16 +39,13 @@ export type LoadOptions = {
   dir: string;
   devices: WitnessDevice[];
   port: number;
-  /** Where devices send over HTTP; absent: none does. */
+  /** Where devices send over HTTP. Absent: none does. */
   httpPort?: number | undefined;
   rate: number;
 };
 
 const reconnectDelayMs = 300;
-/**
- * For all devices together, while none can connect: this process also runs the proxy to the database,
- * which needs time.
- */
+/** For all devices together, while none can connect. This process also runs the database's proxy, which needs time. */
 const retriesPerSecond = 2_000;
 
 export async function startFleet(options: LoadOptions): Promise<Load> {

@@ -8,10 +8,10 @@ export const configuration = {
   module: [{ moduleId: 'm', senses: [{ sId, min: 0, max: 10_000_000 }, { sId: '0x02' }] }],
 };
 
-/** An item that is always rejected, as the device has no such sense. */
+/** An item that is always rejected, because the device has no such sense. */
 export const wrongItem = JSON.stringify({ sId: '0x0f', val: 1 });
 
-/** Message `seq` of any device: its value identifies it, its time is a millisecond after the one before. */
+/** Message `seq` of any device. Its value identifies it; its time is a millisecond after the previous one. */
 export const measurementOf = (startTs: number, seq: number) => ({
   sId,
   val: seq,
@@ -19,9 +19,8 @@ export const measurementOf = (startTs: number, seq: number) => ({
 });
 
 /**
- * Counts, so that a measurement evaluated twice, or not at all, moves every event after it; and
- * changes its state, so that the order matters. In the last state most measurements leave the evidence
- * as it is.
+ * Counts, so that a measurement evaluated twice, or not at all, moves every later event, and changes its state, so that
+ * the order matters. In the last state most measurements leave the evidence as it is.
  */
 export const witnessPurpose: Purpose = Purpose.parse({
   puId: 11,

@@ -7,31 +7,31 @@ import { kinds } from './noisy/kinds.ts';
 import { tenSecondKinds } from './noisy/ten-second-kinds.ts';
 import { createTurns } from './noisy/turns.ts';
 
-/** `TEST_LONG=full`: as long as the oracle does it, one after the other, which takes an hour; else some seconds of each. */
+/** `TEST_LONG=full`: as long as in the oracle, one after the other, which takes an hour. Otherwise seconds each. */
 const isFull = process.env['TEST_LONG'] === 'full';
 const run = isFull
   ? { seconds: 30, devices: 200, rate: 500, timescaledb: findTimescaleBinDir() !== null }
   : { seconds: 3, devices: 100, rate: 300, timescaledb: false };
 const tenSeconds = { seconds: 10, devices: 100, rate: 300, timescaledb: false };
-// A machine that is busy with others says nothing of times: the oracle holds those. What must
-// hold on any: nothing is lost, nobody is refused or left without an answer, memory and tables stay bounded.
+// On a busy machine times mean nothing, so only the oracle checks them. What must hold anywhere: nothing is lost,
+// nobody is refused or left without an answer, and memory and tables stay bounded.
 const leniency = { time: isFull ? 2 : Number.POSITIVE_INFINITY, memory: 1 };
 
-/** Bounds that are known not to hold, each with what it comes from. */
+/** Bounds that are known not to hold, each with its cause. */
 const notHeld: Record<string, string> = {
   // Compiled profiles are remembered up to a quarter of the heap, which may be a gigabyte.
   'big-profiles': names.memory,
-  // Events count when they are committed: messages that were read before record their ten thousand each.
+  // Events count when they are committed; messages that were read before that record their ten thousand each.
   'event-amplification': names.tables,
-  // Evidence that a quota would refuse today is written again with each commit; a vacuum makes it room again.
+  // Evidence that a quota would refuse today is written again with each commit; a vacuum frees that space.
   evidence: names.tables,
-  // In 30 s by a quarter more than what the quotas let in takes.
+  // In 30 s it takes a quarter more than the quotas allow.
   alarms: names.tables,
-  // How far each of a thousand roll-outs came on each of a thousand devices is kept.
+  // How far each of a thousand roll-outs came is kept for each of a thousand devices.
   'profile-churn': names.tables,
 };
 
-/** Of the bursts of each packet and frame there are, those that differ most; all of them only where there is time. */
+/** The most different of the bursts of each packet and frame. All of them run only with `TEST_LONG=full`. */
 const fewBursts = ['bursts-publish-1', 'bursts-stranger-pingreq', 'bursts-websocket-ping'];
 const hasTime = ({ name }: NoisyKind) =>
   isFull || !name.startsWith('bursts-') || fewBursts.includes(name);
@@ -39,7 +39,7 @@ const hasTime = ({ name }: NoisyKind) =>
 const few = kinds.filter(({ name }) => tenSecondKinds.includes(name));
 const others = kinds.filter((kind) => !few.includes(kind) && hasTime(kind));
 
-// Half of a kind is to start, to settle and to judge: beside another, while only one is measured.
+// Half of a kind's time is starting, settling and judging. That may overlap, but only one is measured at a time.
 const turn = createTurns();
 // Three at a time: `maxConcurrency` in vitest.long.config.ts.
 describe('a noisy neighbour, for ten seconds', { concurrent: true }, () => {

@@ -5,20 +5,17 @@ import type { AddressInfo, Socket } from 'node:net';
 /** A TCP proxy between two programs, for tests that cut or stall the connection. */
 export type Proxy = {
   port: number;
-  /** Breaks every connection and refuses new ones; with `at` once this is sent, which is not carried. */
+  /** Breaks every connection and refuses new ones. With `at`: once this is sent, which is not carried. */
   cut(at?: string): void;
   isCut(): boolean;
-  /** Keeps connections and carries nothing: what a dead cable looks like. */
+  /** Keeps connections and carries nothing, like an unplugged cable. */
   stall(): void;
-  /**
-   * Carries what goes to the target, and loses what comes back from now on; with `at` from the next time that
-   * this is sent.
-   */
+  /** Still carries what goes to the target, but loses answers from now on. With `at`: from when this is next sent. */
   deafen(at?: string): void;
   heal(): void;
-  /** New connections lead to this port. */
+  /** New connections go to this port. */
   leadTo(port: number): void;
-  /** Bytes of TCP's payload that both sides have sent so far. */
+  /** Bytes of TCP payload that both sides have sent so far. */
   carried(): { toTarget: number; fromTarget: number };
   close(): Promise<void>;
 };

@@ -36,7 +36,7 @@ describe('a receipt', () => {
     expect(receipts.wrong()).toHaveLength(1);
   });
 
-  it('may take what is new for a repetition once outcomes of commits may be lost', () => {
+  it('may call new items repeated once outcomes of commits may be lost', () => {
     const receipts = createReceipts();
     receipts.loseOutcomes();
     receipts.add(0, saying({ stored: 0, repeated: 6, rejected: wrong }));
@@ -46,7 +46,7 @@ describe('a receipt', () => {
     expect(receipts.wrong()).toHaveLength(1);
   });
 
-  it('is compared with what is stored, and what was not answered may be there or not', () => {
+  it('is compared with what is stored; what was not answered may be there or not', () => {
     const told = { stored: 10, repeated: 2, rejected: 1 };
     expect(agrees(told, { measurements: 12, rejections: 1 }, 0)).toBe(true);
     expect(agrees(told, { measurements: 13, rejections: 2 }, 1)).toBe(true);
@@ -56,7 +56,7 @@ describe('a receipt', () => {
   });
 });
 
-it('counts what is rejected in a minute beyond the rejections that are kept one by one', async () => {
+it('counts the rejections of a minute beyond those kept individually', async () => {
   const database = await testDatabase();
   const process = ingestProcess(database.url);
   try {

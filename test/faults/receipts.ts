@@ -1,22 +1,19 @@
 import type { Sql } from '../../src/db/sql.ts';
 import type { HttpReceipt } from '../../bench/client/http-body.ts';
 
-/** What a device was told by answers of 200 over HTTP, in items. */
+/** What 200 answers over HTTP told a device, in items. */
 export type Told = {
   stored: number;
-  /** Stored by a request that was not answered, and so counted by no receipt. */
+  /** Stored by a request that was not answered, and so counted in no receipt. */
   repeated: number;
   rejected: number;
 };
 
 export type Receipts = {
   add(device: number, receipt: HttpReceipt): void;
-  /**
-   * From now on the database may go away between a commit and its outcome: what is tried again then is found there,
-   * and counted as a repetition.
-   */
+  /** From now on the database may go away between a commit and its outcome: a retry may count items as repeated. */
   loseOutcomes(): void;
-  /** Of a device; null where it was told nothing. */
+  /** Of a device; null if it was told nothing. */
   of(device: number): Told | null;
   /** Receipts that cannot be true of what was sent. */
   wrong(): string[];
@@ -44,7 +41,7 @@ export function createReceipts(): Receipts {
   };
 }
 
-/** Each item is stored, a repetition or rejected; what was acknowledged before is no news, what is new is no repetition. */
+/** Each item is stored, repeated or rejected. An acknowledged one is not stored anew, a new one not repeated. */
 function isPossible(receipt: HttpReceipt, areOutcomesLost: boolean): boolean {
   const { first, again, known, wrong, answer } = receipt;
   if (!answer) return false;
@@ -58,8 +55,8 @@ function isPossible(receipt: HttpReceipt, areOutcomesLost: boolean): boolean {
 }
 
 /**
- * How many items of a device were rejected: of a message, and of a minute, the first are kept one by one, and the number
- * of the others in a row (`src/ingest/rules/rejections.ts`). Right for up to 1,000 rows; older ones are removed.
+ * How many items of a device were rejected. The first ones of a message and of a minute are kept individually, the
+ * others as a number in one row (`src/ingest/rules/rejections.ts`). Valid for up to 1,000 rows; older ones are removed.
  */
 export async function countRejections(db: Pick<Sql, 'query'>, uuid: string): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
@@ -73,14 +70,14 @@ export async function countRejections(db: Pick<Sql, 'query'>, uuid: string): Pro
 /** What the database has of a device. */
 export type InDatabase = { measurements: number; rejections: number };
 
-/** `open`: messages that were sent and never answered, which may be there or not. */
+/** `open`: messages that were sent and never answered, which may be stored or not. */
 export function agrees(
   told: Told,
   { measurements, rejections }: InDatabase,
   open: number,
 ): boolean {
   const answered = told.stored + told.repeated;
-  // What a request brought that was not answered may have been rejected as well.
+  // Items of a request that was not answered may have been rejected too.
   const areRejectionsThere = rejections >= told.rejected;
   return measurements >= answered && measurements <= answered + open && areRejectionsThere;
 }

@@ -3,7 +3,7 @@ import type { RegisteredAccount } from '../../bench/api.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import { configuration, witnessPurpose } from './messages.ts';
 
-/** `accountToken`: what opens the account it belongs to, where that is not the first one. */
+/** `accountToken`: a token of its account, if that is not the first one. */
 export type WitnessDevice = { uuid: string; token: string; accountToken?: string };
 
 export async function registerDevices(
@@ -48,14 +48,14 @@ export type Witnesses = {
   pId: string;
 };
 
-/** Devices of this many accounts, every second one with the witness's profile. */
+/** Registers devices of this many accounts, every second one with the witness's profile. */
 export async function registerWitnesses(
   url: string,
   { devices: count, accounts: accountCount }: { devices: number; accounts: number },
 ): Promise<Witnesses> {
   const first = await registerAccount(url);
   const witnesses: Witnesses = { accounts: [first], devices: [], pId: '' };
-  // An even number each, so that `hasProfile` holds of all devices in one row.
+  // An even number each, so that `hasProfile` holds for all devices in one row.
   const share = 2 * Math.ceil(count / accountCount / 2);
   for (let left = count; left > 0; left -= share) {
     const isFirst = left === count;

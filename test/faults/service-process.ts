@@ -14,17 +14,17 @@ const project = new URL('../..', import.meta.url).pathname;
 export type ServiceProcess = {
   url: string;
   mqttPort: number;
-  /** Of MQTT over a WebSocket, where the process is a connector. */
+  /** The port of MQTT over WebSocket, if the process is a connector. */
   webSocketPort: number;
-  /** Where /livez and /readyz are answered, whatever the process runs. */
+  /** The port of /livez and /readyz, whatever the process runs. */
   healthPort: number;
   pid(): number;
   start(): Promise<void>;
-  /** SIGKILL; resolves when the process is gone. */
+  /** Sends SIGKILL. Resolves when the process is gone. */
   kill(): Promise<void>;
-  /** SIGTERM; resolves with the exit code. */
+  /** Sends SIGTERM. Resolves with the exit code. */
   terminate(): Promise<number | null>;
-  /** Resolves with the exit code when it has ended by itself. */
+  /** Resolves with the exit code when the process has ended by itself. */
   ended(): Promise<number | null>;
   isRunning(): boolean;
   /** What it has logged since it was last started. */
@@ -37,7 +37,7 @@ export type ServiceProcessOptions = {
   dir: string;
   args?: string[];
   variables: Record<string, string>;
-  /** Files that it may open; absent: as many as this process. */
+  /** How many files it may open; absent: as many as this process. */
   openFiles?: number | undefined;
 };
 
@@ -108,7 +108,7 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
   };
 }
 
-/** The program as it is started where it may open so many files. */
+/** The command that starts the program with a limit of open files. */
 const limitFiles = (openFiles: number | undefined, program: string): [string, ...string[]] =>
   openFiles === undefined
     ? [program]

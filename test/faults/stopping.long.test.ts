@@ -23,7 +23,7 @@ it('with a database that hangs the service stops in time, and nothing is lost', 
   databaseNetwork(world).stall();
   const sinceMs = performance.now();
   expect(await service.terminate()).toBe(1);
-  // The default of STOP_TIMEOUT_MS; the rest is for a machine that is busy.
+  // The default of STOP_TIMEOUT_MS, plus some time for a busy machine.
   expect(performance.now() - sinceMs).toBeLessThan(9_000 + 5_000);
   databaseNetwork(world).heal();
   await service.start();

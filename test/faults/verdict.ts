@@ -15,11 +15,11 @@ export type Witnessed = Pick<World, 'load' | 'devices' | 'pId' | 'accountToken'>
   watch?: Pick<NonNullable<World['watch']>, 'judge'> | null;
 };
 
-/** The outcome: all counts of what is wrong must be 0, and `toldAgain` where nothing was killed. */
+/** The outcome. All counts of what is wrong must be 0, and so must `toldAgain` if nothing was killed. */
 export type Verdict = WatchVerdict & {
   sent: number;
   acknowledged: number;
-  /** Of those, answered over HTTP. */
+  /** Those answered over HTTP. */
   overHttp: number;
   stored: number;
   /** Acknowledged and not stored. */
@@ -29,11 +29,11 @@ export type Verdict = WatchVerdict & {
   doubled: number;
   /** Devices with a later message stored and an earlier one not. */
   reordered: number;
-  /** Devices whose events are not those that the engine gives for what is stored. */
+  /** Devices whose events differ from those that the engine gives for what is stored. */
   wrongEvents: number;
-  /** Answers over HTTP that cannot be true of what was sent, and devices that have not stored what their answers say. */
+  /** HTTP answers that cannot be true of what was sent, and devices that stored something else than theirs say. */
   wrongReceipts: number;
-  /** Devices for which REST says something else than SQL. */
+  /** Devices for which REST differs from SQL. */
   restDiffers: number;
 };
 
@@ -73,7 +73,7 @@ export async function judge(world: Witnessed): Promise<Verdict> {
         const given = measurementOf(world.load.startTs, val);
         if (val >= (sent[index] ?? 0) || ts !== given.ts) verdict.invented += 1;
       }
-      // Sent in order over one connection at a time: nothing may be stored before an earlier message.
+      // Sent in order over one connection at a time, so nothing may be stored before an earlier message.
       if (stored.some(({ val }, place) => val !== place)) verdict.reordered += 1;
       const events = await readEvents(client, uuid);
       const expected = hasProfile(index)
@@ -116,13 +116,13 @@ async function readMeasurements(client: pg.Client, uuid: string): Promise<Stored
   return rows.map(({ val, ms }) => ({ val, ts: Number(ms) }));
 }
 
-/** The first few of them, as a count alone would say too little. */
+/** The first few of them, because a count alone would say too little. */
 function sayWrong(receipts: string[], what = 'wrong receipt'): number {
   for (const each of receipts.slice(0, 5)) process.stderr.write(`    ${what}: ${each}\n`);
   return receipts.length;
 }
 
-/** Whatever was acknowledged and refused: the reason that something is lost, if the service knows it. */
+/** What was acknowledged and rejected: the reason for a loss, if the service knows it. */
 async function readRejections(client: pg.Client, uuid: string): Promise<unknown[]> {
   const { rows } = await client.query<{ r: unknown }>(
     `select to_jsonb(r) as r from rejection r join device d on d.id = r.device_id where d.uuid = $1`,
@@ -174,7 +174,7 @@ export function faultsOf(verdict: Verdict) {
 }
 
 const { alarms: _n, toldAgain: _t, handOvers: _o, ...noWrongs } = unwatched;
-/** What `faultsOf` gives where nothing went wrong. */
+/** What `faultsOf` returns if nothing went wrong. */
 export const noFaults = {
   lost: 0,
   invented: 0,

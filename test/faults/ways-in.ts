@@ -12,8 +12,8 @@ const styles: Style[] = [
 ];
 
 /**
- * How device `n` comes in. Of three devices one speaks MQTT 3.1.1, one MQTT 5 and, where `httpPort` says that there is
- * a way, one HTTP: over a kept connection, over a new one each time in lines, or over two in turn while it polls.
+ * How device `n` connects. Of three devices one speaks MQTT 3.1.1, one MQTT 5 and, if there is an `httpPort`, one HTTP:
+ * over a kept connection, over a new one each time in lines, or over two in turn while it polls.
  */
 export function wayOf(
   { uuid, token }: WitnessDevice,

@@ -20,28 +20,25 @@ import type { Watch } from './watch/watch.ts';
 
 export type WorldOptions = {
   devices: number;
-  /** Messages a second of all devices together. */
+  /** Messages a second, of all devices together. */
   rate: number;
   timescaledb: boolean;
   redis?: boolean;
-  /**
-   * The service reaches its database through a proxy in this process: slow where thousands of devices keep
-   * the process busy.
-   */
+  /** Puts a proxy in this process before the database. Slow if thousands of devices keep the process busy. */
   databaseProxy?: boolean;
   /** Devices reach the service through a proxy in this process: two more open files for each. */
   deviceProxy?: boolean;
   /** Where PostgreSQL keeps its files, if not in a temporary directory. */
   databaseDir?: string;
-  /** What differs from config/default.ts; without it webhooks on this machine are allowed. */
+  /** Settings that differ from config/default.ts. Without it webhooks on this machine are allowed. */
   configFile?: string;
-  /** Devices whose alarms are judged, which needs such webhooks; none are without it. */
+  /** Runs devices whose alarms are judged. They need such webhooks. */
   watch?: boolean;
-  /** Accounts that the devices belong to; 1 unless said. */
+  /** How many accounts the devices belong to; 1 by default. */
   accounts?: number;
-  /** Environment of the service, beyond what it needs. */
+  /** More environment variables for the service. */
   variables?: Record<string, string>;
-  /** Files that the service may open. */
+  /** How many files the service may open. */
   openFiles?: number | undefined;
 };
 
@@ -139,7 +136,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 
 type Ports = { mqtt: number; http: number };
 
-/** Both ways in, which fail together. */
+/** Proxies for both ways in, which fail together. */
 async function startDeviceProxy(to: Ports) {
   const [mqtt, http] = [await startProxy(to.mqtt), await startProxy(to.http)];
   return {
@@ -159,7 +156,7 @@ async function startDeviceProxy(to: Ports) {
 function writeSettings(dir: string): string {
   const file = join(dir, 'settings.json');
   const notifications = { webhooks: { allowPrivateAddresses: true } };
-  // All devices have one address here, and those of HTTP up to three connections each.
+  // All devices have one address here, and those over HTTP up to three connections each.
   const http = { connectionsPerAddress: 20_000 };
   writeFileSync(file, JSON.stringify({ notifications, http }));
   return file;

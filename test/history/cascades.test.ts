@@ -4,8 +4,8 @@ import { historyTables } from '../../src/history/retention.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 /**
- * How many rows one row of the other table takes along when it is deleted, or changes: each of these foreign keys
- * was looked at. What can be many is deleted in pieces before (`history/clear-removed.ts`), and has no place here.
+ * How many rows one row of the other table takes along when it is deleted or changed. Each of these foreign keys was
+ * examined. What can be many is deleted in pieces first (`history/clear-removed.ts`), and is not listed here.
  */
 const few: Record<string, string> = {
   'account_quota -> account': 'one a quota that the operator changed',
@@ -23,7 +23,7 @@ const few: Record<string, string> = {
   'profile -> profile_content': 'set to null; contents go when no device has them, one by one',
 };
 
-/** These go by the pieces of two owners; the row of the other is never deleted while they are there. */
+/** Rows that the pieces of two owners delete. The other owner's row is never deleted while they exist. */
 const before: Record<string, string> = {
   'device -> account': 'each is taken away from its account, a hundred at a time',
   'device_profile -> profile': 'profiles go when no device of their account is left',
@@ -33,7 +33,7 @@ const tablesOf = (rows: readonly { table: string }[]) => rows.map(({ table }) =>
 const ofDevices = tablesOf(deviceRows);
 const ofAccounts = tablesOf([...personalRows, ...accountRows]);
 
-/** What names a device or an account without a foreign key, and what deletes it. */
+/** Columns that name a device or an account without a foreign key, and what deletes the rows. */
 const withoutKey: Record<string, string> = {
   'series.device_id': 'purgeDevices',
   'event.device_id': 'purgeDevices',
@@ -46,7 +46,7 @@ const withoutKey: Record<string, string> = {
   'device_due.account_id': 'with its device',
 };
 
-describe.each(databaseKinds)('what cascades, on %s', (kind) => {
+describe.each(databaseKinds)('cascades, on %s', (kind) => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await testDatabase(kind);
@@ -68,14 +68,14 @@ describe.each(databaseKinds)('what cascades, on %s', (kind) => {
       (parent === 'account' && ofAccounts.includes(child));
     expect(rows.length).toBeGreaterThan(20);
     expect(rows.filter(({ child, parent }) => !decided(child, parent))).toEqual([]);
-    // And nothing is decided that is not there.
+    // And nothing is listed that does not exist.
     const there = new Set(rows.map(({ child, parent }) => `${child} -> ${parent}`));
     expect(
       [...Object.keys(few), ...Object.keys(before)].filter((name) => !there.has(name)),
     ).toEqual([]);
   });
 
-  test('each column that names a device or an account is known to what clears', async () => {
+  test('each column that names a device or an account is known to the code that clears', async () => {
     const { rows } = await database.db.query<{ table: string; column: string }>(
       `select table_name as table, column_name as column
          from information_schema.columns
@@ -98,7 +98,7 @@ describe.each(databaseKinds)('what cascades, on %s', (kind) => {
     expect(rows.filter((row) => !decided(row))).toEqual([]);
   });
 
-  test('each piece is found by an index', async () => {
+  test('an index finds each piece', async () => {
     const { db } = database;
     const { rows } = await db.query<{ table: string; columns: string[] }>(
       `select i.indrelid::regclass::text as table,

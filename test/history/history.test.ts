@@ -22,7 +22,7 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
   });
   afterAll(() => database?.drop());
 
-  /** One measurement and one event a day of age. */
+  /** One measurement and one event for each day of age. */
   async function fill(device: Device, ages: number[]): Promise<void> {
     await db.transaction(async (tx) => {
       const at = ages.map((age) => now - age * day);
@@ -56,13 +56,13 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
     return rows[0]?.n ?? 0;
   }
 
-  test('goes when its time is over, the rest stays', async () => {
+  test('is deleted when its time is over, and the rest stays', async () => {
     const devices = [await newDevice(db), await newDevice(db), await newDevice(db)];
     const ages = [0, 1, 20, 50, 70, 110, 200, 400];
     for (const device of devices) await fill(device, ages);
     if (kind === 'timescaledb')
       await db.query(`call refresh_continuous_aggregate('measurement_hour', null, null)`);
-    // All of it, also what the longest time that a database knows would not delete.
+    // Everything, even what the longest finite retention would delete.
     const all = { eventsDays: Infinity, measurementsDays: Infinity };
     expect(await pruneHistory(db, { retention: all, nowTs: now })).toBe(0);
     for (const device of devices) expect(await agesIn('measurement', device)).toEqual(ages);
@@ -83,7 +83,7 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
     }
   });
 
-  test('forgets after a day what streams resume from, and no sooner', async () => {
+  test('forgets what streams resume from after a day, and not before', async () => {
     const device = await newDevice(db);
     await fill(device, [0, 1, 2]);
     await db.query(
@@ -96,7 +96,7 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
     expect(await agesIn('event_feed', device)).toEqual([0, 1]);
   });
 
-  test('is purged of a device, also where it is compressed, while others go on', async () => {
+  test('is purged of a device, even if it is compressed, while other devices continue', async () => {
     const gone = await newDevice(db);
     const stays = await newDevice(db);
     const ages = Array.from({ length: 30 }, (_, i) => i * 2);
@@ -145,11 +145,11 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
   });
 
   test.runIf(kind === 'timescaledb')(
-    'takes late rows into compressed chunks, and knows those it has',
+    'accepts late rows in compressed chunks, and recognises those it has',
     async () => {
       const device = await newDevice(db);
       const { deviceId } = device;
-      // More than TimescaleDB would decompress in a transaction unless told otherwise.
+      // More than TimescaleDB decompresses in a transaction by default.
       await fill(device, [30]);
       await db.query(
         `insert into measurement (series_id, ts, val)

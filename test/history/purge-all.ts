@@ -6,7 +6,7 @@ import {
 } from '../../src/history/clear-removed.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
 
-/** Deletes all history of devices, in as many turns as it takes. */
+/** Deletes all history of devices, in as many steps as it takes. */
 export async function purgeAll(db: Database, removed: RemovedDevices): Promise<void> {
   const newTurn = () => new ClearingStep(monotonicClock, new AbortController().signal);
   while (!(await purgeDevices(db, removed, newTurn())));

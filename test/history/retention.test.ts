@@ -16,7 +16,7 @@ import { runOn } from '../support/template.ts';
 
 const now = 1_700_000_000_000;
 const dayMs = 86_400_000;
-/** So long a shorter retention waits before it takes effect: docs/storage.md. */
+/** How long a shorter retention waits before it takes effect: docs/storage.md. */
 const noticeMs = dayMs;
 const row = (days: number | null, nextDays: number | null = null, nextTs: number | null = null) =>
   ({ what: 'measurements', days, nextDays, nextTs }) satisfies RetentionRow;
@@ -65,7 +65,7 @@ test.each([
     kind: null,
   },
   {
-    name: 'put back',
+    name: 'taken back',
     before: row(90, 9, now - 1),
     toDays: 90,
     nowTs: now,
@@ -73,7 +73,7 @@ test.each([
     kind: 'taken-back',
   },
   {
-    name: 'put back, in doubt',
+    name: 'taken back, in doubt',
     before: row(90, 9, now - 1),
     toDays: 90,
     nowTs: null,
@@ -102,7 +102,7 @@ test.each([
   expect(settled.change?.kind ?? null).toBe(kind);
 });
 
-test('whatever processes ask for, nothing gets shorter that one of them did not ask for a day long, alone', () => {
+test('nothing becomes shorter unless all processes ask for it for a day', () => {
   const step = fc.record({
     toDays: fc.integer({ min: 1, max: 5 }),
     hours: fc.integer({ min: 0, max: 30 }),
@@ -152,7 +152,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     return rows.map(({ ts }) => Math.round((now - ts) / dayMs));
   };
   const configured = (measurementsDays: number) => ({ eventsDays: 365, measurementsDays });
-  /** As the upkeep does it. */
+  /** Does what the upkeep does. */
   const upkeep = async (days: number, nowTs: number | null) => {
     const changes = await settleRetention(db, configured(days), nowTs);
     const kept = inForce(await listRetention(db), configured(days));
@@ -160,7 +160,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     return changes.filter(({ what }) => what === 'measurements').map((change) => change.kind);
   };
 
-  test('a typo is said, waits a day, and is taken back with the setting', async () => {
+  test('a typo is reported, waits a day, and is taken back with the setting', async () => {
     expect(await upkeep(90, now)).toEqual([]);
     await fill([0, 5, 20, 80]);
     expect(await upkeep(9, now)).toEqual(['announced']);
@@ -171,7 +171,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await ages()).toEqual([0, 5, 20, 80]);
   });
 
-  test('what is meant takes effect after a day', async () => {
+  test('an intended change takes effect after a day', async () => {
     await upkeep(90, now);
     await fill([0, 5, 20, 80]);
     await upkeep(9, now);
@@ -180,7 +180,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await listRetention(db)).toContainEqual(row(9));
   });
 
-  test('or at once, where the operator says so', async () => {
+  test('or at once, if the operator says so', async () => {
     await upkeep(90, now);
     await fill([0, 20]);
     expect(await applyNext(db)).toEqual([]);
@@ -190,7 +190,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await ages()).toEqual([0]);
   });
 
-  test('while one machine has the typo and the other not, nothing goes', async () => {
+  test('while one machine has the typo and the other not, nothing is deleted', async () => {
     await upkeep(90, now);
     await fill([0, 20, 80]);
     for (let hour = 0; hour < 60; hour += 6) {
@@ -201,7 +201,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await ages()).toEqual([0, 20, 80]);
   });
 
-  test('a history of which nobody said how long it is kept is kept, and shorter only after a day', async () => {
+  test('a history without a recorded retention is kept, and becomes shorter only after a day', async () => {
     await fill([0, 20, 200]);
     expect(await upkeep(9, now)).toEqual(['announced']);
     expect(await ages()).toEqual([0, 20, 200]);
@@ -217,7 +217,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await listRetention(db)).toContainEqual(row(90, 9, now + noticeMs));
   });
 
-  test('says how much a shorter one would delete', async () => {
+  test('estimates how much a shorter one would delete', async () => {
     await fill([0, 20, 80]);
     const { rows } = await db.query<{ id: number }>(
       `insert into account (uuid, name, email, password_hash)
@@ -277,7 +277,7 @@ describe.runIf(databaseKinds.includes('timescaledb'))('TimescaleDB', () => {
       `select proconfig from pg_proc where proname = 'drop_history_chunks'`,
     );
     expect(settings[0]?.proconfig).toContain('search_path=pg_catalog, pg_temp');
-    // Who was granted nothing may not call it.
+    // Roles without a grant may not call it.
     const { rows: acl } = await db.query<{ may: boolean }>(
       `select has_function_privilege('public', 'drop_history_chunks(regclass, timestamptz)', 'execute') as may`,
     );

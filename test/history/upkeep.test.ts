@@ -7,7 +7,7 @@ import { openTestDatabase, testDatabase } from '../support/database.ts';
 
 const retention = { eventsDays: 365, measurementsDays: 90 };
 
-/** What an upkeep says of itself, in a test that is about something else. */
+/** Callbacks for a test that is about something else. */
 const silent = {
   settleRetention: async () => retention,
   onError: () => undefined,
@@ -29,7 +29,7 @@ describe.skipIf(findTimescaleBinDir() === null)('jobs of TimescaleDB', () => {
   });
 
   test('delete nothing by a clock of their own', async () => {
-    // A day that is past its time, and that a view of the operator's own holds on to.
+    // An expired day, which a view of the operator's own depends on.
     await db.query(
       `insert into measurement (series_id, ts, val) values (1, now() - interval '100 days', 1)`,
     );
@@ -46,7 +46,7 @@ describe.skipIf(findTimescaleBinDir() === null)('jobs of TimescaleDB', () => {
       return rows;
     };
     expect(await jobs()).toEqual([]);
-    // As an earlier version makes it that starts beside this one.
+    // An earlier version that starts beside this one creates it.
     await db.query(`select add_retention_policy('measurement', drop_after => interval '90 days')`);
     expect(await jobs()).toHaveLength(1);
 
@@ -58,7 +58,7 @@ describe.skipIf(findTimescaleBinDir() === null)('jobs of TimescaleDB', () => {
       onError,
       intervalMs: 50,
     });
-    // What keeps a chunk from being dropped is said each time.
+    // What prevents a chunk from being dropped is reported each time.
     await expect.poll(() => onError.mock.calls.length).toBeGreaterThan(1);
     await stop();
     expect(onError.mock.calls[0]?.[0]).toMatchObject({
@@ -73,7 +73,7 @@ describe.skipIf(findTimescaleBinDir() === null)('jobs of TimescaleDB', () => {
     await again();
   });
 
-  test('have failed where something is not compressed, whatever they say of themselves', async () => {
+  test('have failed if something is not compressed, whatever their status says', async () => {
     const insert = (days: number) =>
       db.query(`insert into measurement (series_id, ts, val) values (1, now() - $1::interval, 1)`, [
         `${days} days`,
@@ -117,7 +117,7 @@ test('ordinary tables have no jobs that could fail', async () => {
   await drop();
 });
 
-test('in doubt nothing that time alone deletes is deleted, and it says so; the rest is done', async () => {
+test('in doubt nothing is deleted by time alone, and this is reported; the other chores run', async () => {
   const { db, drop } = await testDatabase('postgresql');
   await db.query(
     `insert into measurement (series_id, ts, val) values (1, now() - interval '100 days', 1)`,

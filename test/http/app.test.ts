@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => http.close());
 
 describe('a route', () => {
-  test('is handed parsed input only', async () => {
+  test('gets parsed input only', async () => {
     const answer = await http.fetch(`/things/${id.toUpperCase()}/?limit=99&start=5&unknown=1`, {
       method: 'POST',
       headers: { ...json, 'content-type': 'application/json; charset=utf-8' },
@@ -24,7 +24,7 @@ describe('a route', () => {
     });
   });
 
-  test('answers 400 with all problems of query and body, places as JSON Pointers', async () => {
+  test('answers 400 with all problems of query and body, with JSON Pointers', async () => {
     const answer = await http.fetch(`/things/${id}?limit=0&start=x`, {
       method: 'POST',
       headers: json,
@@ -66,7 +66,7 @@ describe('a route', () => {
   );
 });
 
-test('a line of the log has the beginning of a path that is as long as a head may be', async () => {
+test('a log line has only the beginning of a very long path', async () => {
   http.lines.length = 0;
   expect((await http.fetch(`/${'a'.repeat(12_000)}`)).status).toBe(404);
   await expect.poll(() => http.lines.length).toBeGreaterThan(0);
@@ -124,7 +124,7 @@ describe('a body', () => {
     }
   });
 
-  test('of a query that is not percent-encoded UTF-8 the parameter is named', async () => {
+  test('of a query that is not percent-encoded UTF-8: the parameter is named', async () => {
     const answer = await http.fetch(`/things/${id}?limit=1&%73tart=%FC`, {
       method: 'POST',
       headers: json,
@@ -147,7 +147,7 @@ describe('a body', () => {
     expect(answer.status).toBe(status);
   });
 
-  test('that unpacks to more than 1 MiB is 413, whatever it weighs packed', async () => {
+  test('that decompresses to more than 1 MiB is 413, whatever its compressed size', async () => {
     const bomb = new Uint8Array(gzipSync(`{"name":"${'x'.repeat(50_000_000)}"}`));
     expect((await http.post(bomb, { ...json, 'content-encoding': 'gzip' })).status).toBe(413);
     const small = new Uint8Array(gzipSync('{"name":"x"}'));

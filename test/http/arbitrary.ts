@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Schema } from './document.ts';
 
-/** What clients send that no schema asks for, and what breaks careless code. */
+/** Values that no schema asks for but clients send, and that break careless code. */
 export const strange: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(
     null,
@@ -33,7 +33,7 @@ export const strange: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 );
 
-/** Values that fit a schema of the document, or nearly. */
+/** Values that fit a schema of the document, or nearly fit. */
 export function fitting(schema: Schema, ids: string[]): fc.Arbitrary<unknown> {
   if (Array.isArray(schema['enum']))
     return fc.constantFrom<unknown>(...(schema['enum'] as unknown[]));

@@ -10,7 +10,7 @@ import { createBodyReader } from '../../src/http/body.ts';
 let server: Server;
 afterEach(() => server.closeAllConnections());
 
-// Not again: what the first time left would be collected meanwhile.
+// No retry: garbage of the first attempt would be collected during the second.
 test(
   'a body in chunks of one byte takes little more memory than its bytes',
   { retry: 0 },
@@ -42,7 +42,7 @@ test(
     const before = measure();
     const sockets = Array.from({ length: bodies }, () => {
       const socket = connect(port, '127.0.0.1');
-      // Where the test fails, the server closes what is under way.
+      // If the test fails, the server closes these connections.
       socket.on('error', () => undefined);
       socket.write(
         'POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n' +
@@ -52,7 +52,7 @@ test(
       return socket;
     });
     await expect.poll(() => arrived).toBe(bodies * length);
-    // A Buffer of each byte takes 200 bytes: 160 MB.
+    // A Buffer for each byte would take 200 bytes: 160 MB.
     expect(measure() - before).toBeLessThan(16_000_000);
     const answered = once(sockets[0] as (typeof sockets)[0], 'data');
     sockets[0]?.write('0\r\n\r\n');

@@ -10,12 +10,12 @@ afterEach(() => http.close());
 const mebibyte = 1_048_576;
 const authorization = 'Bearer good';
 
-/** Each token is another account's. */
+/** Each token belongs to another account. */
 const authenticate = async (token: string) => {
   return { accountId: Number(token), accountUuid: token, sessionId: token };
 };
 
-/** Connections of four accounts, each with the head of a request whose body does not come. */
+/** Connections of four accounts, each with the head of a request whose body does not arrive. */
 function holdBodies(bytes: number, perAccount: number) {
   return Array.from({ length: 4 * perAccount }, (_, n) => {
     const slow = connect(http.port, '127.0.0.1').on('error', () => undefined);
@@ -29,7 +29,7 @@ function holdBodies(bytes: number, perAccount: number) {
 
 const asAccount = (id: number) => ({ headers: { authorization: `Bearer ${id}` } });
 
-// So much room that what they do not send would take all but too little of it.
+// With so much memory that reserving the missing bodies would leave too little.
 test.each([
   ['small', { bytes: 16_384, perAccount: 20, roomBytes: 9_487_184 }],
   ['large', { bytes: 1_000_000, perAccount: 5, roomBytes: 8_300_000 }],
@@ -48,7 +48,7 @@ test.each([
   for (const socket of slow) socket.destroy();
 });
 
-test('a large body that does not come makes way for one that has', async () => {
+test('a large body that does not arrive is given up for one that has', async () => {
   const { route, underWay } = held(1_024);
   http = await startTestHttp({ routes: [route, quick], authenticate, roomBytes: 8 * mebibyte });
   const [slow, ...others] = holdBodies(1_000_000, 1);
@@ -97,7 +97,7 @@ test.each([
   expect((await next).status).toBe(200);
 });
 
-test('a client that leaves while it is found out who it is keeps no room', async () => {
+test('a client that leaves during its authentication keeps no memory reserved', async () => {
   const { route, underWay } = held(mebibyte);
   const asked: (() => void)[] = [];
   http = await startTestHttp({
@@ -108,7 +108,7 @@ test('a client that leaves while it is found out who it is keeps no room', async
       return { accountId: 1, accountUuid: 'u', sessionId: 's' };
     },
   });
-  // Reset: behind the end of its half alone it would still want its answer.
+  // Reset the connection: a client that only half-closes would still want its answer.
   const leaving = connect(http.port, '127.0.0.1');
   leaving.write(
     'POST /held HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer slow\r\nContent-Length: 0\r\n\r\n',
@@ -116,7 +116,7 @@ test('a client that leaves while it is found out who it is keeps no room', async
   await expect.poll(() => asked.length).toBe(1);
   leaving.resetAndDestroy();
   await once(leaving, 'close');
-  // Its connection's end is seen before what is asked next.
+  // The server sees the end of this connection before the next request.
   expect((await http.fetch('/nothing')).status).toBe(404);
   asked[0]?.();
   const next = http.fetch('/held', { method: 'POST', headers: { authorization } });

@@ -21,7 +21,7 @@ const start = (...headers: string[]) =>
     '',
   ].join('\r\n');
 
-/** Sends, and gives all that comes back until the other side closes. */
+/** Sends, and returns everything that comes back until the other side closes. */
 async function untilClosed(parts: (string | Uint8Array)[]): Promise<string> {
   let text = '';
   const socket = connect(http.port, '127.0.0.1');
@@ -36,7 +36,7 @@ const next = 'GET /address HTTP/1.1\r\nHost: x\r\n\r\n';
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
 describe('after an error while a body is read the connection is closed', () => {
-  test('chunked and larger than 1 MiB: 413, and nothing behind it is taken for a request', async () => {
+  test('chunked and larger than 1 MiB: 413, and nothing after it is taken for a request', async () => {
     const large = chunk('x'.repeat(600_000));
     const text = await untilClosed([
       start('Transfer-Encoding: chunked'),
@@ -49,7 +49,7 @@ describe('after an error while a body is read the connection is closed', () => {
     expect(text).toMatch(/^Connection: close\r$/im);
   });
 
-  test('announced as larger than 1 MiB: 413 before it has come', async () => {
+  test('announced as larger than 1 MiB: 413 before it has arrived', async () => {
     const text = await untilClosed([start('Content-Length: 2000000'), '{"name":']);
     expect(statusesOf(text)).toEqual(['413']);
   });
@@ -68,20 +68,20 @@ describe('after an error while a body is read the connection is closed', () => {
     expect(text).toContain('urn:sensorium:error:invalid-input');
   });
 
-  test('packed, beyond 1 MiB: 413', async () => {
+  test('compressed, larger than 1 MiB when decompressed: 413', async () => {
     const bytes = gzipSync('x'.repeat(3_000_000));
     const head = start('Content-Encoding: gzip', `Content-Length: ${bytes.length}`);
     expect(statusesOf(await untilClosed([head, bytes, next]))).toEqual(['413']);
   });
 
-  test('refused before it was read: what is left of it is no request either', async () => {
+  test('refused before it was read: its rest is not taken for a request either', async () => {
     const head = `POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: ${next.length + 5}\r\n\r\n`;
     expect(statusesOf(await untilClosed([head, next, 'rest!', next]))[0]).toBe('404');
     const unfinished = `POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n${next}`;
     expect(statusesOf(await untilClosed([unfinished]))).toEqual(['404']);
   });
 
-  test('a client that leaves in the middle of a packed body leaves no request behind', async () => {
+  test('a client that leaves in the middle of a compressed body leaves no request behind', async () => {
     const before = http.lines.filter((line) => line.includes('"status":400')).length;
     const socket = connect(http.port, '127.0.0.1');
     const half = gzipSync('{"name":"x"}').subarray(0, 12);
@@ -95,7 +95,7 @@ describe('after an error while a body is read the connection is closed', () => {
   });
 });
 
-test('a body that is wrong but was read leaves the connection open', async () => {
+test('a body that is invalid but completely read leaves the connection open', async () => {
   const body = '{"name":1}';
   const one = start(`Content-Length: ${body.length}`) + body;
   const last = 'GET /address HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
@@ -111,24 +111,32 @@ describe('a body whose sender has not logged in', () => {
       .join('') + '\r\n';
   const token = 'Authorization: Bearer anything';
 
-  test.each(['/enter', '/renew'])('%s takes 64 KiB, and says so of more', async (path) => {
-    const all = (body: string) =>
-      http.fetch(path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', authorization: 'Bearer anything' },
-        body,
-      });
-    expect((await all(bodyOf(limit))).status).toBe(200);
-    const { status, body } = await all(bodyOf(limit + 1));
-    expect(status).toBe(413);
-    expect(body['detail']).toBe('The body has more than 65536 bytes, the maximum without a login.');
-  });
+  test.each(['/enter', '/renew'])(
+    '%s accepts 64 KiB, and names that limit for more',
+    async (path) => {
+      const all = (body: string) =>
+        http.fetch(path, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', authorization: 'Bearer anything' },
+          body,
+        });
+      expect((await all(bodyOf(limit))).status).toBe(200);
+      const { status, body } = await all(bodyOf(limit + 1));
+      expect(status).toBe(413);
+      expect(body['detail']).toBe(
+        'The body has more than 65536 bytes, the maximum without a login.',
+      );
+    },
+  );
 
-  test.each(['/enter', '/renew'])('%s refuses what is announced before it comes', async (path) => {
-    const text = await untilClosed([head(path, token, `Content-Length: ${limit + 1}`), '{']);
-    expect(statusesOf(text)).toEqual(['413']);
-    expect(text).toMatch(/^Connection: close\r$/im);
-  });
+  test.each(['/enter', '/renew'])(
+    '%s refuses an announced length before the body arrives',
+    async (path) => {
+      const text = await untilClosed([head(path, token, `Content-Length: ${limit + 1}`), '{']);
+      expect(statusesOf(text)).toEqual(['413']);
+      expect(text).toMatch(/^Connection: close\r$/im);
+    },
+  );
 
   test.each([
     ['in chunks', ['Transfer-Encoding: chunked'], chunk(bodyOf(limit + 1)) + '0\r\n\r\n'],
@@ -139,7 +147,7 @@ describe('a body whose sender has not logged in', () => {
     expect(statusesOf(text)).toEqual(['413']);
   });
 
-  test('is not looked at where a route admits its callers and did not admit this one', async () => {
+  test('is not read if the route decides whom to admit and did not admit the caller', async () => {
     const headers = (secret: string) =>
       head('/hook', `X-Secret: ${secret}`, 'Content-Length: 900000');
     expect(statusesOf(await untilClosed([headers('wrong'), '{']))).toEqual(['401']);
@@ -151,7 +159,7 @@ describe('a body whose sender has not logged in', () => {
   });
 });
 
-describe('a request whose length can be read in two ways is refused, and its connection closed', () => {
+describe('a request whose length is ambiguous is refused, and its connection closed', () => {
   test.each([
     ['two lengths', ['Content-Length: 2', 'Content-Length: 30'], '{}'],
     ['two lengths in one', ['Content-Length: 2, 30'], '{}'],
@@ -169,10 +177,10 @@ describe('a request whose length can be read in two ways is refused, and its con
   });
 });
 
-describe('a body with many faults', () => {
+describe('a body with many errors', () => {
   const tags = (count: number) =>
     JSON.stringify({ name: 1, tags: Array.from({ length: count }, () => ({ 'a/b~c': 'x' })) });
-  test.each([5, 99, 100, 5_000])('%i and one: a hundred are listed at most', async (count) => {
+  test.each([5, 99, 100, 5_000])('%i and one: at most a hundred are listed', async (count) => {
     const { status, body } = await http.post(tags(count), json);
     const { errors, detail } = body as { errors: { path: string }[]; detail: string };
     expect(status).toBe(400);
@@ -182,7 +190,7 @@ describe('a body with many faults', () => {
     expect(detail.includes('first 100')).toBe(count >= 99);
   });
 
-  test('as many sound members as there may be are taken', async () => {
+  test('the maximum of valid members is accepted', async () => {
     const all = Array.from({ length: 9_998 }, () => ({ 'a/b~c': 1 }));
     const sound = JSON.stringify({ name: 'x', tags: all });
     const { status, body } = await http.post(sound, json);

@@ -51,7 +51,7 @@ async function* lines(count: number) {
   for (let n = 0; n < count; n += 1) yield line;
 }
 
-test('an answer is gzip for whoever takes that, and as it is for others', async () => {
+test('an answer is compressed for clients that accept gzip, and unchanged for others', async () => {
   http = await startTestHttp({ routes: [route('/large', () => large)] });
   for (const encodings of ['gzip', 'gzip, deflate, br', '*', 'GZIP;q=0.5', 'br;q=1, gzip']) {
     const { headers, bytes } = await ask('/large', encodings);
@@ -68,7 +68,7 @@ test('an answer is gzip for whoever takes that, and as it is for others', async 
   }
 });
 
-test('an answer that is written as it comes is gzip too', async () => {
+test('a streamed answer is compressed too', async () => {
   const csv = () => stream('text/csv', lines(5_000));
   http = await startTestHttp({ routes: [route('/csv', csv)] });
   const { headers, bytes } = await ask('/csv', 'gzip');
@@ -76,7 +76,7 @@ test('an answer that is written as it comes is gzip too', async () => {
   expect(gunzipSync(bytes).toString()).toBe(line.repeat(5_000));
 });
 
-test('what is compressed already is sent as it is', async () => {
+test('what is compressed already is sent unchanged', async () => {
   const packed = brotliCompressSync(line.repeat(1_000));
   const stored = defineRoute({
     method: 'get',
@@ -97,7 +97,7 @@ test('what is compressed already is sent as it is', async () => {
   expect(bytes.equals(packed)).toBe(true);
 });
 
-test('what is small, has secrets, is made by a POST, or is no text of a table stays as it is', async () => {
+test('answers that are small, have secrets, are made by a POST or are not text stay uncompressed', async () => {
   const events = () => stream('text/event-stream', lines(100));
   const page = () => stream('text/html; charset=utf-8', lines(100));
   const answer = () => large;
@@ -119,7 +119,7 @@ test('what is small, has secrets, is made by a POST, or is no text of a table st
   expect(await encodingOf('/page', 'gzip')).toBeUndefined();
 });
 
-test('tokens are in no answer to an API key, which is gzip', async () => {
+test('answers to an API key contain no tokens, and are compressed', async () => {
   const asked = { ...route('/tokens', () => large, { secrets: 'sessions' }), auth: 'account' };
   const key = { keyId: 'k', scopes: ['devices:read' as const], labels: [] };
   http = await startTestHttp({
@@ -139,8 +139,8 @@ test('tokens are in no answer to an API key, which is gzip', async () => {
   expect(await encoding('session')).toBeNull();
 });
 
-test('each route whose answer has a secret says so, or is no GET', () => {
-  // The number of push tokens, and what one is called in paths, open nothing.
+test('each route whose answer has a secret declares it, or is no GET', () => {
+  // The number of push tokens, and their identifiers in paths, are no secrets.
   const secret = /"(?!pushTokens"|tokenId")(\w*(?:token|secret|password)\w*|key)":\{/i;
   const told = listDocumentedRoutes().filter(({ response }) =>
     secret.test(JSON.stringify(z.toJSONSchema(response, { unrepresentable: 'any' }))),
@@ -150,10 +150,10 @@ test('each route whose answer has a secret says so, or is no GET', () => {
   expect(silent.map(({ path }) => path)).toEqual([]);
 });
 
-test('a slow reader holds back what is written, and no more of it than a few blocks', async () => {
+test('a slow reader pauses the source after a few blocks', async () => {
   let written = 0;
   let hasEnded = false;
-  // What no compression makes smaller.
+  // Incompressible.
   const blocks = (async function* () {
     try {
       for (; written < 2_000; written += 1) yield noise();
@@ -164,7 +164,7 @@ test('a slow reader holds back what is written, and no more of it than a few blo
   http = await startTestHttp({ routes: [route('/noise', () => stream('text/csv', blocks))] });
   const request = get(`${http.url}/noise`, { headers: { 'accept-encoding': 'gzip' } });
   const [response] = (await once(request, 'response')) as [IncomingMessage];
-  // Nobody reads: it stands still once all buffers on the way are full.
+  // Nobody reads, so the source stops once all buffers are full.
   let seen = -1;
   await expect
     .poll(
@@ -184,7 +184,7 @@ test('a slow reader holds back what is written, and no more of it than a few blo
 
 const noise = () => randomBytes(49_152).toString('base64');
 
-test('where the source breaks, the answer is broken off and no whole one', async () => {
+test('if the source fails, the answer is cut off and does not look complete', async () => {
   const broken = async function* () {
     for (let n = 0; n < 1_000; n += 1) yield noise().slice(0, 1_000);
     throw new Error('the source broke');
@@ -194,7 +194,7 @@ test('where the source breaks, the answer is broken off and no whole one', async
   expect(http.lines.join('')).toContain('request.broken-off');
 });
 
-test('what comes beside the most that is compressed at once is sent as it is', async () => {
+test('answers beyond the limit of concurrent compressions are sent uncompressed', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const held = async function* () {
     yield line;
@@ -213,10 +213,10 @@ test('what comes beside the most that is compressed at once is sent as it is', a
   expect(await encodingOf('/large', 'gzip')).toBe('gzip');
 });
 
-test('what is sent as it is read arrives compressed as it is read', async () => {
+test('what is streamed piece by piece arrives compressed piece by piece', async () => {
   const read = Promise.withResolvers<void>();
   async function* rows() {
-    // Rows that repeat themselves: all of them fit into what gzip would hold back.
+    // Repetitive rows: gzip would buffer all of them.
     yield line.repeat(1_000);
     await read.promise;
     yield line;

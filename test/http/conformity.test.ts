@@ -25,19 +25,19 @@ describe('section 4, every operation', () => {
     await mail?.close();
   });
 
-  /** What only a mail brings. */
+  /** The token, which is otherwise only in a mail. */
   async function findResetToken(email: string): Promise<string> {
     const request = { method: 'POST', path: '/v2/accounts/password/forgotten', token: null };
     expect(await send(service.url, { ...request, body: { email } })).toMatchObject({ status: 200 });
     return /\/reset\?token=([\w-]+)/.exec((await mail.mailTo(email)).text)?.[1] ?? '';
   }
 
-  test('that is linted is served, and the other way round', () => {
+  test('every linted operation is served, and every served one is linted', () => {
     expect([...served.keys()].toSorted()).toEqual(operations.toSorted());
     expect(operations.length).toBeGreaterThan(30);
   });
 
-  test.each(operations)('%s, its example sent: answers 200 as the document says', async (name) => {
+  test.each(operations)('%s: its example is answered 200, as the document says', async (name) => {
     const operation = served.get(name) as Operation;
     const world = await buildWorld(service.url);
     if (name === 'post /v2/accounts/password/reset')
@@ -45,11 +45,11 @@ describe('section 4, every operation', () => {
     const answer = await send(service.url, exampleOf(operation, world));
     expect(answer).toMatchObject({ status: 200 });
     expect(findDeviations(operation, answer)).toEqual([]);
-    // What the reference shows is not what is probably a mistake.
+    // An example of the reference should not look like a mistake.
     if (operation.body) expect(JSON.parse(answer.text)).not.toHaveProperty('warnings.0');
   });
 
-  test('what a key is refused is in the document too', async () => {
+  test('the document includes the refusals of API keys', async () => {
     const world = await buildWorld(service.url);
     const body = { name: 'alarms alone', scopes: ['alarms:write'] };
     const path = '/v2/accounts/keys';
@@ -66,7 +66,7 @@ describe('section 4, every operation', () => {
     expect(statuses.filter((status) => status === 403).length).toBeGreaterThan(20);
   });
 
-  test('an answer that is not as the document says would be found', () => {
+  test('a deviation from the document would be found', () => {
     const operation = served.get('get /v2/accounts') as Operation;
     const contentType = 'application/json';
     const good = {

@@ -17,7 +17,7 @@ const request = 'GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n';
 const upgrade =
   'GET /mqtt HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
 
-/** Opens a connection that stays; says whether it was answered, or closed unread. */
+/** Opens a connection that stays open. Null if it was closed unread, without an answer. */
 async function dial(localAddress = '127.0.0.1', text = request): Promise<Socket | null> {
   const socket = connect({ host: '127.0.0.1', port: server.port, localAddress });
   sockets.push(socket);
@@ -34,7 +34,7 @@ const start = async (options: Partial<HttpOptions>) => {
   server = await startTestHttp({ routes: [], ...options });
 };
 
-/** Answered as soon as the server has noticed that another one has gone. */
+/** Repeats until it is answered, that is, until the server has noticed that another one has gone. */
 async function dialUntilAnswered(): Promise<Socket> {
   for (;;) {
     const socket = await dial();
@@ -42,7 +42,7 @@ async function dialUntilAnswered(): Promise<Socket> {
   }
 }
 
-test('an address has so many connections, and another one as many', async () => {
+test('each address may have the configured number of connections', async () => {
   await start({ connectionsPerAddress: 2 });
   const [first, second] = [await dial(), await dial()];
   expect(first && second).not.toBeNull();
@@ -53,7 +53,7 @@ test('an address has so many connections, and another one as many', async () => 
   expect(await dial()).toBeNull();
 });
 
-test('all addresses together have so many; the oldest idle one of the address that has most makes way', async () => {
+test('all addresses together have a limit; beyond it, the oldest idle connection of the address with most is closed', async () => {
   await start({ connections: 3 });
   const [first, second] = [await dial('127.0.0.2'), await dial('127.0.0.2')];
   const third = await dial('127.0.0.3');
@@ -64,7 +64,7 @@ test('all addresses together have so many; the oldest idle one of the address th
   expect([second.destroyed, third.destroyed]).toEqual([false, false]);
 });
 
-test('one whose request is being answered makes way for nobody', async () => {
+test('a connection whose request is being answered is not closed for another', async () => {
   let answer = () => {};
   const begun = new Promise<void>((resolve) => {
     const handle = (_request: unknown, response: ServerResponse) => {
@@ -81,7 +81,7 @@ test('one whose request is being answered makes way for nobody', async () => {
   await dialUntilAnswered();
 });
 
-test('a trusted proxy brings as many as it has', async () => {
+test('a trusted proxy has no limit of its own', async () => {
   await start({ connectionsPerAddress: 1, trustedProxies: ['127.0.0.0/30'] });
   expect(await dial()).not.toBeNull();
   expect(await dial()).not.toBeNull();
@@ -89,7 +89,7 @@ test('a trusted proxy brings as many as it has', async () => {
   expect(await dial('127.0.0.9')).toBeNull();
 });
 
-test('an upgraded one is no longer counted', async () => {
+test('an upgraded connection is no longer counted', async () => {
   const upgraded: Socket[] = [];
   await start({
     connectionsPerAddress: 1,

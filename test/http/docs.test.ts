@@ -63,7 +63,7 @@ describe('the reference', () => {
     });
   });
 
-  test('is a page that loads nothing from anywhere else', async () => {
+  test('is a page that loads nothing from elsewhere', async () => {
     const page = await http.fetch('/docs');
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('content-security-policy')).toContain("script-src 'self'");

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A JSON Schema as the document has it, references resolved. */
+/** A JSON Schema of the document, with its references resolved. */
 export type Schema = Record<string, unknown>;
 
 type Parameter = {
@@ -12,7 +12,7 @@ type Parameter = {
 };
 type Content = Record<string, { schema: Schema; example?: unknown }>;
 
-/** One operation of the OpenAPI document the service serves. */
+/** An operation of the OpenAPI document that the service serves. */
 export type Operation = {
   /** `get /v2/devices`: method and path as documented. */
   name: string;
@@ -21,9 +21,9 @@ export type Operation = {
   secured: boolean;
   pathParameters: Parameter[];
   queryParameters: Parameter[];
-  /** Of a body in JSON. */
+  /** For a body in JSON. */
   body: Schema | null;
-  /** Where it may be of several, the first. */
+  /** If there are several, the first. */
   bodyType: string | null;
   /** The body that the reference shows. */
   example: unknown;
@@ -34,7 +34,7 @@ type Document = {
   paths: Record<string, Record<string, Record<string, unknown>>>;
 };
 
-/** All operations of a running service, from the document that it serves itself. */
+/** All operations of a running service, from the document that it serves. */
 export async function fetchOperations(url: string): Promise<Operation[]> {
   const raw = (await (await fetch(`${url}/v2/openapi.json`)).json()) as Schema;
   const { paths } = resolveReferences(raw, raw) as Document;
@@ -77,7 +77,7 @@ function resolveReferences(value: unknown, document: Schema): unknown {
 
 const compiled = new Map<Schema, z.ZodType>();
 
-/** What is wrong with an answer by the document; empty when nothing is. */
+/** The deviations of an answer from the document; empty if there are none. */
 export function findDeviations(
   operation: Operation,
   { status, contentType, text }: { status: number; contentType: string; text: string },

@@ -22,7 +22,7 @@ describe('everything else', () => {
     }
   });
 
-  test('HEAD is GET without its content, OPTIONS tells what there is', async () => {
+  test('HEAD is GET without its content, OPTIONS lists the methods', async () => {
     const head = await http.fetch('/address', { method: 'HEAD' });
     expect([head.status, head.text]).toEqual([200, '']);
     const options = await http.fetch('/address', { method: 'OPTIONS' });
@@ -32,14 +32,14 @@ describe('everything else', () => {
     expect(unknown.status).toBe(404);
   });
 
-  test('a path may be written in capitals and end with a slash, but not with half an escape', async () => {
+  test('a path may be in capitals and end with a slash, but not contain half an escape', async () => {
     const statuses = ['/Address', '/address/', '/address?a=%zz', '/address%', '/things/%zz'].map(
       async (path) => (await http.fetch(path)).status,
     );
     expect(await Promise.all(statuses)).toEqual([200, 200, 200, 404, 404]);
   });
 
-  test('what is to be changed only if it is as it was is not changed: nothing has an entity tag', async () => {
+  test('a change under a condition is refused, because nothing has an entity tag', async () => {
     for (const tags of ['"a"', 'W/"a"', '"a", "b"', 'a', '""']) {
       const answer = await http.post('{"name":"x"}', { ...json, 'if-match': tags });
       expect([answer.status, answer.body['type']]).toEqual([
@@ -52,7 +52,7 @@ describe('everything else', () => {
     expect((await http.post('{"name":"x"}', { ...json, 'if-match': '*' })).status).toBe(200);
   });
 
-  test('a fault of our own says nothing of itself, but is in the log under its requestId', async () => {
+  test('an internal error reveals nothing, but is in the log under its requestId', async () => {
     const answer = await http.fetch('/fail');
     expect(answer.status).toBe(500);
     expect(answer.text).not.toMatch(/secret|vault|at /);
@@ -61,7 +61,7 @@ describe('everything else', () => {
     expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 50, path: '/fail' });
   });
 
-  test('what is away for now is 503 with Retry-After in whole seconds', async () => {
+  test('what is temporarily unavailable is 503 with Retry-After in whole seconds', async () => {
     const answer = await http.fetch('/wait');
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '3']);
   });
@@ -89,7 +89,7 @@ describe('everything else', () => {
     }
   });
 
-  test('CORS is closed but for the origins named', async () => {
+  test('CORS is closed except for the configured origins', async () => {
     const ask = (origin: string, method = 'GET') =>
       http.fetch('/address', {
         method,
@@ -121,7 +121,7 @@ describe('everything else', () => {
     },
   );
 
-  test('X-Forwarded-For of a stranger counts for nothing', async () => {
+  test('X-Forwarded-For from a stranger is ignored', async () => {
     const closed = await startTestHttp({ routes });
     try {
       const headers = { 'x-forwarded-for': '198.51.100.7' };
@@ -132,7 +132,7 @@ describe('everything else', () => {
     }
   });
 
-  test('what is no HTTP is told so, as JSON', async () => {
+  test('what is not HTTP is refused, as JSON', async () => {
     const answer = await rawRequest(http.port, 'HELLO\r\n\r\n');
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toMatchObject({ status: 400 });

@@ -10,11 +10,11 @@ const names = listDocumentedRoutes()
   .filter(({ params, query, body }) => params ?? query ?? body)
   .map(({ method, path }) => `${method} ${path}`);
 
-describe('whatever is sent, the answer is one that the document has', () => {
+describe('whatever is sent, the document describes the answer', () => {
   let service: TestService;
   let operations: Map<string, Operation>;
   beforeAll(async () => {
-    // A mail server that is away: what asks for mails is answered as with one.
+    // The mail server is away, but requests for mails are answered as usual.
     service = await testService(
       { SMTP_URL: 'smtp://127.0.0.1:1' },
       { change: (config) => withConsole(withoutThrottle(config)) },
@@ -37,12 +37,12 @@ describe('whatever is sent, the answer is one that the document has', () => {
   });
 });
 
-/** More for a longer look: the seed of a failure is printed. */
+/** Set it higher for a longer run. A failure prints its seed. */
 const numRuns = Number(process.env['FUZZ_RUNS'] ?? 25);
 
 type Config = Parameters<NonNullable<NonNullable<Parameters<typeof testService>[1]>['change']>>[0];
 
-/** Or most logins would be answered before anybody looks at them. */
+/** Otherwise most logins would be refused before they are checked. */
 function withoutThrottle(config: Config): Config {
   const plenty = { attempts: 1_000_000, windowSeconds: 60 };
   const failedLogins = { perAccount: plenty, perAddress: plenty };
@@ -52,7 +52,7 @@ function withoutThrottle(config: Config): Config {
   };
 }
 
-/** Requests for an operation: identifiers, query and body each right, nearly right, or anything. */
+/** Requests for an operation, with identifiers, query and body each valid, nearly valid, or anything. */
 function requestsOf(operation: Operation, world: World) {
   const ids = Object.values(world.ids);
   const identifiers = fc.record(
@@ -78,7 +78,7 @@ function requestsOf(operation: Operation, world: World) {
     });
 }
 
-/** From one that is right, from the schema, or from nowhere; and the first two with something amiss. */
+/** A valid one, one from the schema, or anything; and the first two with something wrong. */
 function bodies(operation: Operation, world: World, ids: string[]): fc.Arbitrary<unknown> {
   if (!operation.body) return fc.constant(undefined);
   const right = fc.constant(exampleOf(operation, world).body);
@@ -94,7 +94,7 @@ function identifier(world: World, name: string): fc.Arbitrary<string> {
       strange.map((value) => JSON.stringify(value)),
     )
     .map(encode);
-  // What a URL takes for "here" or "above" is another path altogether.
+  // URLs treat these as "here" or "above", so the path would be another one.
   const usable = odd.filter((text) => !['', '.', '..'].includes(text));
   return fc.oneof(fc.constant(own), fc.constant(own.toUpperCase()), fc.uuid(), usable);
 }

@@ -1,5 +1,5 @@
-// What a thousand requests leave in the old space, told to the parent. In a process of its own, set up
-// as the service is: in a test's the runner leaves something there now and then too.
+// Tells the parent what a thousand requests leave in the old space. It runs in a process of its own, set up like the
+// service, because a test runner leaves something there now and then too.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
@@ -44,7 +44,7 @@ collect({ type: 'major' });
 const before = oldBytes();
 for (let i = 0; i < 20; i += 1) {
   await ask(50);
-  // What survives two of them is old.
+  // What survives two minor collections is in the old space.
   collect({ type: 'minor' });
   collect({ type: 'minor' });
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineRoute, type Route } from '../../src/http/route.ts';
 
-/** A route that answers when it is told to, and says how many of its requests are under way. */
+/** A route that answers on demand, and the requests of it that are under way. */
 export function held(answerBytes: number) {
   const underWay: (() => void)[] = [];
   const route: Route = defineRoute({

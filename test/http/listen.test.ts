@@ -5,7 +5,7 @@ import { platform } from 'node:process';
 import { expect, test } from 'vitest';
 import { listen } from '../../src/http/server.ts';
 
-test.skipIf(platform !== 'linux')('a turn of the loop accepts several connections', async () => {
+test.skipIf(platform !== 'linux')('one turn of the loop accepts several connections', async () => {
   const server = createServer();
   const listening = await listen(server, '127.0.0.1', 0);
   let accepted = 0;
@@ -17,7 +17,7 @@ test.skipIf(platform !== 'linux')('a turn of the loop accepts several connection
     mostInTurn = Math.max(mostInTurn, inTurn);
     socket.on('error', () => undefined).destroy();
   });
-  // Connected by the kernel before this process gets to accept any of them.
+  // The kernel connects them before this process can accept any.
   const clients = Array.from({ length: 64 }, () =>
     connect({ host: '127.0.0.1', port: listening.port }).on('error', () => undefined),
   );
@@ -42,7 +42,7 @@ test('closing waits for connections of every socket, and frees the port', async 
   );
   let isClosed = false;
   const closed = listening.close().then(() => (isClosed = true));
-  // Those that are idle are closed by node:http itself.
+  // node:http itself closes the idle ones.
   await Promise.all(clients.map(async (client) => client.closed || once(client.resume(), 'close')));
   await closed;
   expect(isClosed).toBe(true);

@@ -14,7 +14,7 @@ afterEach(() => http.close());
 const mebibyte = 1_048_576;
 const authorization = 'Bearer good';
 
-test('an account has a quarter of the room, the others have the rest; what waits has its turn', async () => {
+test('an account may use a quarter of the memory, others use the rest; waiting accounts take turns', async () => {
   const { route, underWay } = held(mebibyte);
   http = await startTestHttp({ routes: [route, quick], roomBytes: 4 * mebibyte });
   const post = () => http.fetch('/held', { method: 'POST', headers: { authorization } });
@@ -28,7 +28,7 @@ test('an account has a quarter of the room, the others have the rest; what waits
   for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
 });
 
-test('what turned out to be small is expected to be small, and runs at once', async () => {
+test('answers that were small are expected to be small, and run at once', async () => {
   const { route, underWay } = held(mebibyte);
   http = await startTestHttp({ routes: [route], roomBytes: 4 * mebibyte });
   const post = () => http.fetch('/held', { method: 'POST', headers: { authorization } });
@@ -42,7 +42,7 @@ test('what turned out to be small is expected to be small, and runs at once', as
   for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
 });
 
-test('what waits too long is told to try again later, and leaves its place', async () => {
+test('a request that waits too long is told to try again later, and gives up its place', async () => {
   const { route, underWay } = held(mebibyte);
   http = await startTestHttp({ routes: [route], roomBytes: mebibyte });
   const post = () => http.fetch('/held', { method: 'POST', headers: { authorization } });
@@ -61,7 +61,7 @@ test('what waits too long is told to try again later, and leaves its place', asy
   expect((await next).status).toBe(200);
 });
 
-test('bodies that are still being sent take room, until their connection is closed', async () => {
+test('bodies that are still being sent occupy memory until their connection is closed', async () => {
   const { route, underWay } = held(1_024);
   http = await startTestHttp({ routes: [route, quick], roomBytes: 15 * mebibyte });
   const head = [
@@ -75,7 +75,7 @@ test('bodies that are still being sent take room, until their connection is clos
   slow.on('error', () => undefined);
   await once(slow, 'connect');
   slow.write(`${head.join('\r\n')}\r\n\r\n{`);
-  // Its headers were read: those after it are, too.
+  // Their headers were read before this request was.
   expect((await http.fetch('/quick')).status).toBe(200);
   const answer = http.fetch('/held', { method: 'POST', headers: { authorization } });
   expect((await http.fetch('/quick')).status).toBe(200);
@@ -86,7 +86,7 @@ test('bodies that are still being sent take room, until their connection is clos
   expect((await answer).status).toBe(200);
 });
 
-test('a service short of memory answers probes, and tells others to try again later', async () => {
+test('a service short of memory answers probes, and tells other clients to try again later', async () => {
   let isShort = true;
   const { route } = held(0);
   const listUnready = async () => (isShort ? ['memory'] : []);
@@ -104,7 +104,7 @@ test('a service short of memory answers probes, and tells others to try again la
   expect((await http.fetch('/quick')).status).toBe(200);
 });
 
-test('room is given back by requests that fail', async () => {
+test('requests that fail release their memory', async () => {
   const fails = defineRoute({
     method: 'get',
     path: '/fails',

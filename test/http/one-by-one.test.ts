@@ -10,7 +10,7 @@ import { startTestHttp, type TestHttp } from './start.ts';
 
 let server: TestHttp;
 let handled = 0;
-/** Requests that Node's parser has made, and those of them that are answered. */
+/** Requests that Node's parser has created, and those that were answered. */
 let parsed = 0;
 let finished = 0;
 let mostAtOnce = 0;
@@ -106,13 +106,13 @@ function dial(): { socket: Socket; text: () => string; closed: Promise<void> } {
   };
 }
 
-/** What is answered to it, once the client has ended its side. */
+/** Everything that is answered, once the client has ended its side. */
 async function answersTo(...pieces: (string | Buffer)[]): Promise<string> {
   const { socket, text, closed } = dial();
   socket.setNoDelay(true);
   for (const piece of pieces) {
     socket.write(piece);
-    // Each piece is a read of its own.
+    // Each piece arrives as a separate read.
     await new Promise(setImmediate);
   }
   socket.end();
@@ -137,7 +137,7 @@ const inChunks = (text: string, bytes: number, blanks = '') => {
 };
 const range = (count: number) => Array.from({ length: count }, (_, n) => n);
 
-test('thousands that are written at once are answered in their order, each parsed when its turn has come', async () => {
+test('thousands of pipelined requests are answered in order, each parsed when it is its turn', async () => {
   await start();
   const text = await answersTo(
     range(3_000)
@@ -149,7 +149,7 @@ test('thousands that are written at once are answered in their order, each parse
   expect(mostAtOnce).toBe(1);
 });
 
-test('who comes to a crowd of such connections is answered before they are', async () => {
+test('a client that arrives in a crowd of such connections is answered before they are', async () => {
   await start();
   const crowd = range(40).map(() => {
     const { socket, closed } = dial();
@@ -166,7 +166,7 @@ test('who comes to a crowd of such connections is answered before they are', asy
   await Promise.all(crowd.map(({ closed }) => closed));
 });
 
-describe('whatever Node would answer itself has its turn too', () => {
+describe('what Node would answer by itself waits its turn too', () => {
   const upgrade = 'Host: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n';
   test.each<[string, string, number[]]>([
     ['plain', get('/slow/1').repeat(3), [200, 200, 200]],
@@ -220,7 +220,7 @@ test.each([
   }
 });
 
-test('where the bytes are cut changes nothing', async () => {
+test('it does not matter where the bytes are split', async () => {
   await start();
   const requests = [
     get('/slow/a'),
@@ -250,7 +250,7 @@ test('where the bytes are cut changes nothing', async () => {
   expect(mostAtOnce).toBe(1);
 });
 
-test('a body of a hundred thousand chunks arrives, and so does what is behind it', async () => {
+test('a body of a hundred thousand chunks arrives, and so does what follows it', async () => {
   await start();
   const text = await answersTo(inChunks('y'.repeat(100_000), 1) + get('/slow/next'));
   expect(bodiesOf(text)).toEqual(['{"length":100000}', '{"n":"next"}']);
@@ -265,27 +265,27 @@ test.each(['\0', ' ', '}', '\x1a', 'x\r\n\r\n'])(
   },
 );
 
-test('a body that is broken itself is answered 400 alone', async () => {
+test('a body that is itself broken gets only the answer 400', async () => {
   await start();
   const broken = inChunks('a', 100).replace(/\r\n\r\n/, '\r\n\r\nZ');
   expect(statusesOf(await answersTo(broken))).toEqual([400]);
   expect(handled).toBe(0);
 });
 
-test('a client that takes no answers is asked for no more', async () => {
+test('a client that does not read its answers is not asked for more requests', async () => {
   await start();
   const { socket, closed } = dial();
   socket.pause();
   socket.write(get('/large').repeat(1_000));
   await expect.poll(() => handled).toBeGreaterThan(0);
-  // Another one's request goes through many turns of the loop meanwhile.
+  // Meanwhile the requests of another client go through many turns of the loop.
   for (const n of range(20)) await server.fetch(`/slow/${n}`);
   expect(handled).toBeLessThan(60);
   socket.destroy();
   await closed;
 });
 
-test('what was sent ahead has a bound, and an address a part of it', async () => {
+test('pipelined bytes have a limit, and an address may use a part of it', async () => {
   await start({ aheadBytes: 40_000 });
   const first = dial();
   first.socket.write(get('/wait') + get('/slow/1').repeat(400));

@@ -11,8 +11,8 @@ import { defineRoute } from '../../src/http/route.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
 import { startTestHttp, type TestHttp } from './start.ts';
 
-// Processor time of one piece of the event loop's work, not of a request. The aim is 10 ms; each of these
-// took 27 to 225 ms in one piece before it was bounded or cut. Shared cores count more than they did.
+// Processor time of one piece of work in the event loop, not of a whole request. The aim is 10 ms. Each of these took
+// 27 to 225 ms in one piece before it was limited or split. On shared cores more is measured than was used.
 const generousMs = 22;
 
 const shared = {
@@ -33,14 +33,14 @@ beforeAll(async () => {
 });
 afterAll(() => http.close());
 
-/** Of a few runs, so that neither compiling nor collecting garbage counts. */
+/** The best of a few runs, so that compiling and garbage collection do not count. */
 async function pieceMs(work: () => unknown): Promise<number> {
   const measured: number[] = [];
   for (let n = 0; n < 9; n += 1) measured.push(await longestPieceMs(work));
   return Math.min(...measured);
 }
 
-describe('no piece of reading and refusing a body takes long', () => {
+describe('reading or refusing a body never blocks the event loop for long', () => {
   const { bodies, leanPurpose } = payloads;
   test.each([
     ['30,000 keys', bodies.keys],
@@ -54,7 +54,7 @@ describe('no piece of reading and refusing a body takes long', () => {
   });
 });
 
-test('a device that reports an event of 21,000 wrong senses takes no time either', async () => {
+test('nor does an event of a device with 21,000 invalid senses', async () => {
   const prefix = 'devices/d/up/';
   const payload = Buffer.from(payloads.messages.badSenses);
   const parse = () => parseUplink(`${prefix}events`, prefix, payload, 1, 10);
@@ -62,7 +62,7 @@ test('a device that reports an event of 21,000 wrong senses takes no time either
   expect(await pieceMs(parse)).toBeLessThan(generousMs);
 });
 
-test('the tokens of 10,000 devices are derived with pauses for others', async () => {
+test('deriving the tokens of 10,000 devices yields to others', async () => {
   const keys = deriveKeys('a secret of this test, which is long enough').deviceTokens;
   const rows = Array.from({ length: 10_000 }, () => ({
     uuid: randomUUID(),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { probeRoutes } from '../../src/http/health.ts';
 import { startTestHttp } from './start.ts';
 
-test('not ready is said with what is missing, and logged by nobody', async () => {
+test('an answer "not ready" names what is missing, and is not logged', async () => {
   let missing = ['database', 'bridge:emqx'];
   const http = await startTestHttp({ routes: probeRoutes({ listUnready: async () => missing }) });
   try {

@@ -4,7 +4,7 @@ import { testService, type TestService } from '../journeys/service.ts';
 
 type Problem = { path: string; message: string };
 
-describe('members of a query that a route does not know', () => {
+describe('parameters of a query that a route does not know', () => {
   let service: TestService;
   let app: App;
   let uuid: string;
@@ -29,7 +29,7 @@ describe('members of a query that a route does not know', () => {
   const warningsOf = (response: Response) =>
     JSON.parse(response.headers.get('x-warnings') ?? '[]') as Problem[];
 
-  test('are told in X-Warnings on the routes of the specification, whose answers stay', async () => {
+  test('are listed in X-Warnings on routes of the specification, whose answers stay the same', async () => {
     const plain = await get('/v2/devices?label=x');
     const misspelt = await get('/v2/devices?label=x&labels=y&%C3%BC=1');
     expect([plain.status, misspelt.status]).toEqual([200, 200]);
@@ -77,7 +77,7 @@ describe('members of a query that a route does not know', () => {
     },
   );
 
-  test('a header of warnings has a bound, however many there are', async () => {
+  test('the header of warnings has a maximum length, however many there are', async () => {
     const names = Array.from({ length: 500 }, (_, n) => `unknown${n}=1`).join('&');
     const response = await get(`/v2/accounts?${names}`);
     expect(response.status).toBe(200);
@@ -98,12 +98,12 @@ describe('members of a query that a route does not know', () => {
     expect(errors).toEqual([{ path: name, message: expect.stringContaining(hint) }]);
   });
 
-  test('an encoded plus is one', async () => {
+  test('an encoded plus is a plus', async () => {
     const response = await get(`/v2/measurements/${uuid}?start=2026-11-26T04:54:48%2B02:00`);
     expect(response.status).toBe(200);
   });
 
-  test('a time in seconds is told, and taken as it is written', async () => {
+  test('a time in seconds causes a warning, and is used as it is written', async () => {
     const told = { message: 'looks like seconds: expected milliseconds since 1970' };
     const response = await get(`/v2/events/${uuid}?start=1795600000&end=1795700000`);
     expect(response.status).toBe(200);

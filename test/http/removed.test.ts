@@ -27,7 +27,7 @@ describe.each(databaseKinds)('what was removed, on %s', (kind) => {
   const call = (method: string, path: string, token: string | null, body?: unknown) =>
     send(service.url, { method, path, token, body });
 
-  /** Nothing is cleared while `work` lasts: it is as if another process were slow at it. */
+  /** Prevents clearing while `work` runs, as if another process were slow at it. */
   const whileNothingIsCleared = (work: () => Promise<void>) =>
     db.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock(7206)');
@@ -45,7 +45,7 @@ describe.each(databaseKinds)('what was removed, on %s', (kind) => {
       },
     }).resume();
 
-  /** The tables in which a row says one of these words. */
+  /** The tables with a row that contains one of these words. */
   async function tablesThatSay(words: string[]): Promise<string[]> {
     const { rows } = await db.query<{ name: string }>(
       'select tablename as name from pg_tables where schemaname = current_schema order by 1',
@@ -73,7 +73,7 @@ describe.each(databaseKinds)('what was removed, on %s', (kind) => {
     return rows[0];
   }
 
-  /** Rows that name a device or an account by number, by table. */
+  /** Tables with rows that refer to a device or an account by number. */
   async function rowsOf(column: string, id: number): Promise<string[]> {
     const { rows } = await db.query<{ name: string }>(
       `select table_name as name from information_schema.columns
@@ -115,23 +115,23 @@ describe.each(databaseKinds)('what was removed, on %s', (kind) => {
       () => false,
     );
 
-  test('a device is on no route from the answer on, and later in no table', async () => {
+  test('a device disappears from all routes at once, and later from all tables', async () => {
     const world = await buildWorld(service.url);
     const { deviceAuthUuid, alarmId } = world.ids;
     const { deviceId } = await idsOf(world);
     const before = await call('GET', '/v2/alarms', world.token);
     expect(before.text).toContain(deviceAuthUuid);
-    // Its owner is to know of these: what was done, and that it goes on trying to log in.
+    // These still tell its owner about it: what was done, and that it keeps trying to log in.
     const tells = ['get /v2/accounts/audit'];
     await whileNothingIsCleared(async () => {
       const answer = await call('DELETE', `/v2/devices/${deviceAuthUuid}`, world.token);
       expect(answer.status).toBe(200);
-      // Not yet.
+      // Not deleted yet.
       expect(await rowsOf('device_id', deviceId)).toContain('alarm');
       for (const operation of reads()) {
         const { status, text } = await send(service.url, exampleOf(operation, world));
         expect([operation.name, status < 500]).toEqual([operation.name, true]);
-        // That there is no such device names it again.
+        // An error that there is no such device names it again.
         if (status === 200 && !tells.includes(operation.name))
           expect([operation.name, text.includes(deviceAuthUuid)]).toEqual([operation.name, false]);
       }
@@ -154,7 +154,7 @@ describe.each(databaseKinds)('what was removed, on %s', (kind) => {
       deviceId,
     ]);
     expect(rows).toEqual([{ body: { change: 'removed', alarmId: Number(alarmId) } }]);
-    // What is kept for its owner, and for streams that resume.
+    // Rows kept for its owner, and for streams that resume.
     const kept = ['account_audit', 'alarm_change', 'refused_login', 'removed_uuid'];
     const said = await tablesThatSay([deviceAuthUuid]);
     expect(said.filter((name) => !kept.includes(name))).toEqual([]);
@@ -162,7 +162,7 @@ describe.each(databaseKinds)('what was removed, on %s', (kind) => {
     expect(rowCount).toBe(0);
   });
 
-  test('an account is on no route from the answer on, its address is free, and later it is in no table', async () => {
+  test('an account disappears from all routes at once, its address is free, and later it is in no table', async () => {
     const world = await buildWorld(service.url);
     const { email, password, token, pair, ids } = world;
     const { deviceId, accountId, accountUuid } = await idsOf(world);
@@ -184,7 +184,7 @@ describe.each(databaseKinds)('what was removed, on %s', (kind) => {
     await whileNothingIsCleared(async () => {
       const answer = await call('DELETE', '/v2/accounts', token);
       expect(answer.status).toBe(200);
-      // What names a person is gone at once; of the rest nothing yet.
+      // Whatever names a person is deleted at once, and the rest not yet.
       expect(await tablesThatSay(persons)).toEqual([]);
       expect(await rowsOf('account_id', accountId)).toContain('device');
       await closed;

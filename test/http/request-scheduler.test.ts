@@ -35,14 +35,14 @@ function ask(turns: RequestScheduler, name: string, asked: Asked = {}): boolean 
 const taken = () => begun.splice(0);
 const yieldToEventLoop = () => vi.advanceTimersToNextTimer();
 
-test('a few begin in a turn of the loop, and the others in the turns after it', () => {
+test('a few requests start in a turn of the loop, and the others in later turns', () => {
   const turns = create();
   for (let n = 0; n < 10; n += 1) expect(ask(turns, String(n))).toBe(true);
   expect(taken()).toEqual(['0', '1', '2', '3']);
   expect(turns.countWaiting()).toBe(6);
   yieldToEventLoop();
   expect(taken()).toEqual(['4', '5', '6', '7']);
-  // Who comes meanwhile waits behind those of its address that came before.
+  // A new request waits behind earlier ones of its address.
   ask(turns, 'later');
   yieldToEventLoop();
   expect(taken()).toEqual(['8', '9', 'later']);
@@ -52,7 +52,7 @@ test('a few begin in a turn of the loop, and the others in the turns after it', 
   expect(taken()).toEqual(['at once']);
 });
 
-test('addresses take turns, who asks at one does, and what orchestrators ask goes its own way', () => {
+test('addresses take turns, so do the clients of one address, and orchestrators queue separately', () => {
   const turns = create();
   for (let n = 0; n < 20; n += 1) ask(turns, `a${n}`, { headers: { authorization: 'Bearer a' } });
   taken();
@@ -66,24 +66,24 @@ test('addresses take turns, who asks at one does, and what orchestrators ask goe
   expect(taken()[0]).toBe('login');
 });
 
-test('a crowd is answered at a pace that leaves time to others', () => {
+test('a crowd is answered at a pace that leaves time for others', () => {
   const turns = create();
   for (let n = 0; n < 600; n += 1) ask(turns, String(n));
   yieldToEventLoop();
   expect(taken()).toHaveLength(8);
-  // Nothing more begins before time has passed, however often the loop turns.
+  // Nothing more starts until time has passed, however many turns the loop makes.
   vi.advanceTimersByTime(1);
   expect(taken()).toEqual([]);
   vi.advanceTimersByTime(3);
   expect(taken()).toHaveLength(4);
   while (turns.countWaiting() > 500) yieldToEventLoop();
   taken();
-  // Few are left: turns of the loop are all they need.
+  // Few are left, so they need only turns of the loop.
   vi.advanceTimersByTime(3);
   expect(taken().length).toBeGreaterThanOrEqual(8);
 });
 
-test('bodies that arrive while their requests wait have a bound, and an address has a quarter of it', () => {
+test('bodies that arrive while their requests wait have a limit, and an address may use a quarter of it', () => {
   const turns = create();
   for (let n = 0; n < 4; n += 1) ask(turns, 'first');
   const open = { headers: { 'transfer-encoding': 'chunked' } };
@@ -95,12 +95,12 @@ test('bodies that arrive while their requests wait have a bound, and an address 
   expect(ask(turns, 'small', { headers: { 'content-length': '16384' } })).toBe(true);
   yieldToEventLoop();
   expect(taken()).not.toContain('beyond');
-  // What has begun gave its place back.
+  // Requests that have started released their share.
   for (let n = 0; n < 4; n += 1) ask(turns, 'again');
   expect(ask(turns, 'later', open)).toBe(true);
 });
 
-test('a request that cannot even wait is answered 503, and its connection ends', async () => {
+test('a request for which there is no memory to wait is answered 503, and its connection ends', async () => {
   vi.useRealTimers();
   const requests = new OneByOne({
     handle: () => expect.unreachable(),

@@ -16,7 +16,7 @@ let nowTs = 1_700_000_000_000;
 
 beforeAll(async () => {
   http = await startTestHttp({
-    // Each look at it is a second later.
+    // Each reading is a second later.
     clock: () => (nowTs += 1_000),
     routes: [
       defineRoute({
@@ -42,14 +42,14 @@ beforeAll(async () => {
 });
 afterAll(() => http.close());
 
-test('what a request decides has one time, read once when it arrives; its answer the time of the answer', async () => {
+test('all decisions of a request use one time, read when it arrives; its answer has the time of the answer', async () => {
   const { body } = await http.fetch('/slow');
   expect(body).toEqual({ first: nowTs - 1_000, last: nowTs - 1_000, timestamp: nowTs });
   const before = nowTs;
   expect((await http.fetch('/slow')).body).toMatchObject({ first: before + 1_000 });
 });
 
-test('its error likewise', async () => {
+test('and so does its error', async () => {
   const { status, body } = await http.fetch('/wrong');
   expect(status).toBe(409);
   expect(body).toMatchObject({ detail: String(nowTs - 1_000), timestamp: nowTs });

@@ -7,7 +7,7 @@ const shared = { summary: 'A route', tag: 'Test', errors: [], response: z.unknow
 
 const echo = async ({ body }: { body: { text: string } }) => ({ length: body.text.length });
 
-/** Routes that show what the application does with any. */
+/** Routes that show what the application does for every route. */
 export const routes = [
   defineRoute({
     ...shared,

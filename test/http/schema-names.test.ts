@@ -30,7 +30,7 @@ function schemasOf(body: z.ZodType, response: z.ZodType) {
 }
 const refTo = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 
-test('what has no name is named after where it is', () => {
+test('an unnamed schema is named after its place', () => {
   const schemas = schemasOf(
     z.object({ 'first-place': z.object({ x: z.int() }), free: z.record(z.string(), z.int()) }),
     z.object({
@@ -51,7 +51,7 @@ test('what has no name is named after where it is', () => {
   });
 });
 
-test('a schema may hold itself; what is answered differently has a name of its own', () => {
+test('a schema may contain itself; one with a different output form has a name of its own', () => {
   const schemas = schemasOf(
     z.object({ tree: Tree, leaf: Leaf }),
     z.object({ tree: Tree, leaf: Leaf }),
@@ -64,7 +64,7 @@ test('a schema may hold itself; what is answered differently has a name of its o
   expect(Object.keys(schemas)).not.toContain('TestLeafOutput');
 });
 
-test('two schemas never have one name', () => {
+test('two schemas never have the same name', () => {
   const Taken = z.object({ z: z.int() }).meta({ id: 'GrowTreeRequestLeaf' });
   const body = z.object({ leaf: z.object({ y: z.int() }), other: Taken });
   expect(() => schemasOf(body, z.object({}))).toThrow('Two schemas of the reference are named');

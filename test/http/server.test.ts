@@ -58,7 +58,7 @@ describe('slow clients', () => {
 });
 
 describe('streams', () => {
-  test('are written as they come, and their source ends when the client leaves', async () => {
+  test('are sent as they are produced, and their source ends when the client leaves', async () => {
     let ended = false;
     let aborted = false;
     const warnings: string[] = [];
@@ -98,7 +98,7 @@ describe('streams', () => {
     }
   });
 
-  test('that break off break the connection: half an answer must not look whole', async () => {
+  test('that break off break the connection: half an answer must not look complete', async () => {
     const route = defineRoute({
       ...shared,
       path: '/stream',
@@ -126,7 +126,7 @@ describe('streams', () => {
     }
   });
 
-  test('are told when the service stops', async () => {
+  test('end when the service stops', async () => {
     const route = defineRoute({
       ...shared,
       path: '/stream',
@@ -149,7 +149,7 @@ describe('streams', () => {
   });
 });
 
-test('closing accepts no more and finishes what is under way', async () => {
+test('closing stops accepting and finishes requests under way', async () => {
   let release = () => {};
   let entered = () => {};
   const inside = new Promise<void>((resolve) => (entered = resolve));
@@ -185,7 +185,7 @@ test('a taken port is an error', async () => {
   }
 });
 
-test('upgrades go to whoever takes the path; others are answered', async () => {
+test('upgrades go to the handler of their path; others are answered', async () => {
   const http = await startTestHttp({
     routes: [defineRoute({ ...shared, path: '/plain', handler: async () => ({ plain: true }) })],
     upgrades: {

@@ -6,7 +6,7 @@ import { startFlags } from '../support/start-command.ts';
 
 const script = fileURLToPath(new URL('grow-old.ts', import.meta.url));
 
-test('a request that is over is garbage at once, and does not grow old', async () => {
+test('a finished request becomes garbage at once, and never moves to the old space', async () => {
   const child = fork(script, { execArgv: startFlags() });
   const exited = once(child, 'exit');
   const told = once(child, 'message') as Promise<[{ bytesEach: number }]>;

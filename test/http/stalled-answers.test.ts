@@ -19,7 +19,7 @@ afterEach(() => {
 const mebibyte = 1_048_576;
 const page = 'x'.repeat(65_536);
 
-/** Pages without end, as fast as the client reads. */
+/** Endless pages, as fast as the client reads. */
 const pages = defineRoute({
   method: 'get',
   path: '/pages',
@@ -37,7 +37,7 @@ const pages = defineRoute({
   },
 });
 
-/** What is to be had when it is asked of account 5 while the accounts before it have all of the room. */
+/** The answer to account 5 while other accounts use all of the memory. */
 async function givenReaders(open: (socket: Socket) => void) {
   const { route, underWay } = held(1_024);
   http = await startTestHttp({
@@ -60,7 +60,7 @@ async function givenReaders(open: (socket: Socket) => void) {
   return { answer: http.fetch('/held', { method: 'POST', headers }), underWay };
 }
 
-test('answers that clients do not take make way while others wait for their room', async () => {
+test('answers that clients do not read are ended while others wait for their memory', async () => {
   const { answer, underWay } = await givenReaders((socket) => socket.pause());
   void answer.then(() => underWay.push(() => undefined));
   await expect.poll(() => underWay.length, { timeout: 60_000 }).toBe(1);
@@ -68,7 +68,7 @@ test('answers that clients do not take make way while others wait for their room
   expect((await answer).status).toBe(200);
 });
 
-test('answers that clients take slowly are not broken off', async () => {
+test('answers that clients read slowly are not cut off', async () => {
   const { answer } = await givenReaders((socket) => {
     void (async () => {
       for (; !socket.destroyed; await sleep(20)) socket.read();

@@ -4,7 +4,7 @@ import { type HttpOptions, startHttp } from '../../src/http/server.ts';
 
 export type TestHttp = Awaited<ReturnType<typeof startTestHttp>>;
 
-/** Routes over real HTTP; the one token that opens anything is `good`. */
+/** Serves routes over real HTTP. The only valid token is `good`. */
 export async function startTestHttp(options: Partial<HttpOptions> & Pick<HttpOptions, 'routes'>) {
   const lines: string[] = [];
   const server = await startHttp({

@@ -7,7 +7,7 @@ import { defineRoute } from '../../src/http/route.ts';
 import { startTestHttp, type TestHttp } from './start.ts';
 
 const common = { method: 'post', summary: 'x', tag: 'x', auth: 'none', errors: [] } as const;
-/** Of each request that is under way: what was read of it. */
+/** For each request under way, what was read of it. */
 const read: string[] = [];
 
 let http: TestHttp;
@@ -62,7 +62,7 @@ function open(path: string, type: string, more = ''): Client {
 const piece = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 const last = '0\r\n\r\n';
 
-test('a body may take longer than other requests as long as it keeps coming', async () => {
+test('a body may take longer than other requests for as long as it keeps arriving', async () => {
   const { socket, text } = open('/streamed', 'text/csv');
   const at = read.length;
   const startedMs = performance.now();
@@ -76,22 +76,19 @@ test('a body may take longer than other requests as long as it keeps coming', as
   socket.destroy();
 });
 
-test('nothing of it for too long ends it, and its connection: 408', async () => {
+test('if nothing of it arrives for too long, it ends, and its connection: 408', async () => {
   const { socket, text, closed } = open('/streamed', 'text/csv');
   socket.write(piece('a'));
   await closed;
   expect(text()).toMatch(/^HTTP\/1\.1 408 .*"detail":"No part of the body arrived for 0\.9 s\."/s);
 });
 
-test.each(['/whole', '/unread'])(
-  'all other requests have their time as before: %s',
-  async (path) => {
-    const { socket, text, closed } = open(path, 'application/json');
-    socket.write(piece('['));
-    await closed;
-    expect(text()).toMatch(/HTTP\/1\.1 408 /);
-  },
-);
+test.each(['/whole', '/unread'])('all other requests have the usual time: %s', async (path) => {
+  const { socket, text, closed } = open(path, 'application/json');
+  socket.write(piece('['));
+  await closed;
+  expect(text()).toMatch(/HTTP\/1\.1 408 /);
+});
 
 test('gzip that expands more than a hundredfold is 400, and is not read to its end', async () => {
   const at = read.length;
@@ -105,7 +102,7 @@ test('gzip that expands more than a hundredfold is 400, and is not read to its e
   socket.destroy();
 });
 
-test('one that breaks off is known to whoever reads it, packed or not', async () => {
+test('the reader learns of a body that breaks off, compressed or not', async () => {
   for (const [more, bytes] of [
     ['', Buffer.from('abc')],
     ['content-encoding: gzip\r\n', gzipSync('a'.repeat(100_000)).subarray(0, 60)],
@@ -114,7 +111,7 @@ test('one that breaks off is known to whoever reads it, packed or not', async ()
     const { socket, closed } = open('/streamed', 'text/csv', more);
     socket.write(`${bytes.length.toString(16)}\r\n`);
     socket.write(bytes);
-    // Of what is packed nothing may come out yet.
+    // The compressed one may not have produced anything yet.
     await expect.poll(() => read.length).toBeGreaterThan(at);
     socket.destroy();
     await closed;

@@ -35,7 +35,7 @@ const purpose = (thresholds: object, actions: object = {}) => ({
 });
 const at = '/states/0/events/0';
 
-/** Each route that says what it does not know: a body with two of those, and one that is sound. */
+/** Each route that warns of unknown members: a body with two of them, and a valid one. */
 const routes: [
   name: string,
   method: string,
@@ -138,7 +138,7 @@ describe.each(routes)('%s', (_name, method, path, wrong, sound, meant) => {
     );
   });
 
-  test('refuses them with ?strict=true, all listed, and takes what is sound', async () => {
+  test('refuses them with ?strict=true, lists all of them, and accepts a valid body', async () => {
     const refused = await send(method, `${path()}?strict=true`, wrong());
     expect(refused.status).toBe(400);
     expect(
@@ -152,7 +152,7 @@ describe.each(routes)('%s', (_name, method, path, wrong, sound, meant) => {
   });
 });
 
-test('strict lists what is wrong beside what is unknown; it is true or false', async () => {
+test('strict lists invalid and unknown members together; its value is true or false', async () => {
   const wrong = { ...purpose({ isGt: 'hot', isAbove: 1 }) };
   const refused = await send('POST', '/v2/purposes?strict=true', wrong);
   const causes = `${at}/causes/0/thresholds`;
@@ -164,7 +164,7 @@ test('strict lists what is wrong beside what is unknown; it is true or false', a
   expect((await send('POST', '/v2/purposes?strict=false', purpose({ x: 1 }))).status).toBe(200);
 });
 
-test('what is wrong is told with what is not known, without ?strict too: it may be what is missing', async () => {
+test('the answer to an invalid body lists unknown members too, without ?strict: they may be misspellings', async () => {
   const wrong = purpose({ isGt: 1 });
   const [event] = wrong.states[0]?.events ?? [];
   Object.assign(event?.causes[0] ?? {}, { threshold: { over: { stat: 'avg', windowMs: 9 } } });
@@ -176,14 +176,14 @@ test('what is wrong is told with what is not known, without ?strict too: it may 
   ]);
 });
 
-test('answers that have no warnings in the specification have none while there is nothing to say', async () => {
+test('answers to which the specification gives no warnings have no such member when there are none', async () => {
   const configured = await send('PUT', `/v2/devices/${uuid}/configuration`, configuration({}));
   expect(Object.keys(configured.body)).toEqual(['timestamp']);
   const updated = await send('PUT', '/v2/accounts', { name: 'Jo', 'x-note': 1 });
   expect(Object.keys(updated.body)).toEqual(['timestamp']);
 });
 
-test('what a device or contacts are read as can be sent back', async () => {
+test('a device or contacts can be sent back as they were read', async () => {
   const path = `/v2/devices/${uuid}/configuration`;
   await send('POST', '/v2/devices/profile', {
     deviceAuthUuids: [uuid],
@@ -203,7 +203,7 @@ describe('telephone numbers', () => {
     purpose({ isAny: true }, { sms: { text: 'Hot', phoneNumber } });
   const path = `${at}/actions/sms/phoneNumber/1`;
 
-  test('are kept without separators; what is none is remarked, and refused with ?strict=true', async () => {
+  test('are stored without separators; an invalid one causes a warning, or an error with ?strict=true', async () => {
     const sent = calling(['+420 123-456.789', '0800 PIZZA']);
     const stored = await send('POST', '/v2/purposes', sent);
     expect(stored.status).toBe(200);
@@ -219,7 +219,7 @@ describe('telephone numbers', () => {
     expect(sound.status).toBe(200);
   });
 
-  test('the same where a profile is installed', async () => {
+  test('the same when a profile is installed', async () => {
     const body = { deviceAuthUuids: [uuid], purposes: [calling(['+4201', 'nobody'])] };
     const installed = await send('POST', '/v2/devices/profile', body);
     expect(warningsOf(installed).filter(({ code }) => code === 'number-form')).toMatchObject([
@@ -229,7 +229,7 @@ describe('telephone numbers', () => {
   });
 });
 
-test('a polygon round a pole is remarked, one across the 180th meridian is not', async () => {
+test('a polygon round a pole causes a warning, one across the 180th meridian does not', async () => {
   const inside = (...longs: number[]) =>
     purpose({ isInsideGeo: longs.map((long) => ({ lat: 80, long })) });
   const round = await send('POST', '/v2/purposes?strict=true', inside(0, 90, 180, -90));

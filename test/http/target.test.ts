@@ -12,7 +12,7 @@ describe('a target becomes a path', () => {
     ['HTTPS://sensors.example', '/', 'sensors.example'],
     ['http://sensors.example?a=1', '/?a=1', 'sensors.example'],
     ['/a%2Db%2db/%41%7E?c=%2D', '/a-b-b/A~?c=%2D'],
-    // What separates, and what would be an escape itself, stays.
+    // Escaped separators, and an escaped percent sign, stay escaped.
     ['/a%2Fb%252Dc%25%20%C3%BC', '/a%2Fb%252Dc%25%20%C3%BC'],
     ['*', '*'],
     ['/half%2', '/half%2'],
@@ -62,7 +62,7 @@ describe('over HTTP', () => {
     return said;
   }
 
-  test('routes, devices and upgrades take a whole address', async () => {
+  test('routes, devices and upgrades accept an absolute target', async () => {
     const address = `http://127.0.0.1:${server.port}`;
     expect(await send(`GET ${address}/address HTTP/1.1\r\nHost: x\r\n\r\n`)).toMatch(
       /^HTTP\/1\.1 200 /,

@@ -33,43 +33,46 @@ describe('two accounts', () => {
   const ask = (request: Request) => send(service.url, request);
   const nobody = () => crypto.randomUUID();
 
-  /** An answer without what differs from any answer to the next. */
+  /** An answer without the members that differ between any two answers. */
   function comparable({ status, headers, text }: Answered) {
     const names = [...headers.keys()].filter((name) => name !== 'date');
     const { timestamp: _t, requestId: _r, ...body } = JSON.parse(text) as Record<string, unknown>;
     return { status, names, body };
   }
-  /** What the owner reads of everything, but for when it was read. */
+  /** Everything that the owner can read, without the times of reading. */
   async function everythingOf(world: World): Promise<string[]> {
     const reads = [...operations.values()].filter(
       ({ method, responses, secured: isSecured }) =>
         method === 'GET' && isSecured && responses['200']?.content?.['application/json'],
     );
     const answers = await Promise.all(reads.map((operation) => ask(exampleOf(operation, world))));
-    // What its device did is counted a moment after it was.
+    // What its device did is counted a moment later.
     const varying =
       /"(timestamp|lastUsedTs|lastSeenTs|connected|presence)":(\d+|null|true|false|"\w+"),?/g;
     const counted = /\{"quota":"(connections|eventsPerDay|storedBytes)"[^}]*\},?/g;
     return answers.map(({ text }) => text.replaceAll(varying, '').replaceAll(counted, ''));
   }
 
-  test.each(withParameters)('%s tells theirs and none apart by nothing', async (name) => {
-    const operation = get(name);
-    const someone = await ask(exampleOf(operation, mine, theirs.ids));
-    const ids = {
-      deviceAuthUuid: nobody(),
-      purposeUuid: nobody(),
-      pId: nobody(),
-      id: nobody(),
-      alarmId: '999999999',
-      keyId: nobody(),
-      tokenId: nobody().replaceAll('-', ''),
-      jobId: nobody(),
-    };
-    const none = await ask(exampleOf(operation, mine, ids));
-    expect(someone.status).toBe(404);
-    expect(comparable(someone)).toEqual(comparable(none));
-  });
+  test.each(withParameters)(
+    '%s does not distinguish their identifiers from unknown ones',
+    async (name) => {
+      const operation = get(name);
+      const someone = await ask(exampleOf(operation, mine, theirs.ids));
+      const ids = {
+        deviceAuthUuid: nobody(),
+        purposeUuid: nobody(),
+        pId: nobody(),
+        id: nobody(),
+        alarmId: '999999999',
+        keyId: nobody(),
+        tokenId: nobody().replaceAll('-', ''),
+        jobId: nobody(),
+      };
+      const none = await ask(exampleOf(operation, mine, ids));
+      expect(someone.status).toBe(404);
+      expect(comparable(someone)).toEqual(comparable(none));
+    },
+  );
 
   test.each(['deviceAuthUuids', 'purposeUuids'])(
     'post /v2/devices/profile installs nothing with their %s',
@@ -104,26 +107,29 @@ describe('two accounts', () => {
   test.each(lists)('%s shows nothing of theirs', async (name) => {
     const { status, text } = await ask(exampleOf(get(name), mine));
     expect(status).toBe(200);
-    // Its number is too short to be searched for.
+    // The number is too short to search for.
     const { alarmId: _number, ...ids } = theirs.ids;
     for (const id of [...Object.values(ids), theirs.email, theirs.deviceToken]) {
       expect(text).not.toContain(id);
     }
   });
 
-  test.each(secured)('%s opens to no token, a device token or a made-up one: 401', async (name) => {
-    const example = exampleOf(get(name), mine);
-    // A ticket opens its stream whatever else is sent.
-    const request = { ...example, path: example.path.replace(/ticket=[\w-]+/, 'ticket=none') };
-    for (const token of [null, mine.deviceToken, 'made.up.token', `${mine.token}x`]) {
-      const answer = await ask({ ...request, token });
-      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
-    }
-  });
+  test.each(secured)(
+    '%s answers 401 without a token, and for a device token or a made-up one',
+    async (name) => {
+      const example = exampleOf(get(name), mine);
+      // A ticket opens its stream whatever else is sent.
+      const request = { ...example, path: example.path.replace(/ticket=[\w-]+/, 'ticket=none') };
+      for (const token of [null, mine.deviceToken, 'made.up.token', `${mine.token}x`]) {
+        const answer = await ask({ ...request, token });
+        expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+      }
+    },
+  );
 
-  test('nothing of theirs was changed by any of this', async () => {
+  test('none of this changed anything of theirs', async () => {
     expect(await everythingOf(theirs)).toEqual(before);
-    // And it would have been seen: their own hand changes what they read.
+    // A change would have been noticed: one of their own changes what they read.
     const path = `/v2/purposes/${theirs.ids.purposeUuid}`;
     const { token } = theirs;
     await ask({ method: 'PUT', path, token, body: thresholdPurpose(4, 4) });

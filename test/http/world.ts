@@ -8,14 +8,14 @@ export type Request = {
   method: string;
   path: string;
   token: string | null;
-  /** JSON; with `type` text as it is. */
+  /** JSON; with `type`, text as it is. */
   body?: unknown;
   type?: string;
 };
 
 export type Answered = { status: number; headers: Headers; contentType: string; text: string };
 
-/** Sends a request; of a stream that does not end by itself only the head is read. */
+/** Sends a request. Of an endless stream only the head is read. */
 export async function send(url: string, request: Request): Promise<Answered> {
   const { method, path, token, body, type } = request;
   const controller = new AbortController();
@@ -35,14 +35,14 @@ export async function send(url: string, request: Request): Promise<Answered> {
   return { status: response.status, headers: response.headers, contentType, text };
 }
 
-/** An account with one of everything: what every operation can be tried on. */
+/** An account with one of everything, to try every operation on. */
 export type World = {
   email: string;
   password: string;
   token: string;
   pair: { token: string; refreshToken: string };
   deviceToken: string;
-  /** Of a link to set a new password; where mails are sent. */
+  /** Of a link that sets a new password, if mails are sent. */
   resetToken?: string;
   /** The address of a stream, with its ticket. */
   streamUrl: string;
@@ -91,7 +91,7 @@ export async function buildWorld(url: string): Promise<World> {
     token: crypto.randomUUID(),
   });
   const { url: streamUrl } = await call('POST', '/v2/streams', token, { kinds: ['events'] });
-  // Of no device: it is done at once.
+  // It concerns no device, so it is done at once.
   const unlabelling = { action: 'unlabel', labels: ['none'], filter: { label: 'none' } };
   const job = await call('POST', '/v2/devices/actions', token, unlabelling);
   const { sessions } = await call('GET', '/v2/accounts/sessions', token);
@@ -116,7 +116,7 @@ export async function buildWorld(url: string): Promise<World> {
   };
 }
 
-/** What it fires is kept as an alarm, and nobody is told. */
+/** A purpose whose firings are kept as alarms without notifying anybody. */
 function alarmingPurpose(puId: number, isGt: number) {
   const { states, ...purpose } = thresholdPurpose(puId, isGt);
   const alarming = states.map(({ events, ...state }) => ({
@@ -128,7 +128,7 @@ function alarmingPurpose(puId: number, isGt: number) {
 
 type Scalar = string | number;
 
-/** What a client that fills in the form of the reference sends: of a parameter its example, or its default. */
+/** The query of a client that fills in the reference's form: for each parameter its example or its default. */
 function queryOf({ queryParameters }: Operation): string {
   const query = new URLSearchParams();
   for (const { name, example, schema } of queryParameters) {
@@ -138,7 +138,7 @@ function queryOf({ queryParameters }: Operation): string {
   return query.size > 0 ? `?${query.toString()}` : '';
 }
 
-/** What the examples name, and what is the world's own instead. */
+/** The names in the examples, and the world's own in place of them. */
 function ownOf(world: World, ids: World['ids']): [documented: string, own: string][] {
   return [
     [exampleLogin.email, world.email],
@@ -156,10 +156,7 @@ function ownOf(world: World, ids: World['ids']): [documented: string, own: strin
   ];
 }
 
-/**
- * The example of the reference as it stands there, but for identifiers and tokens: these are the world's. It is
- * answered with 200 for the owner of this world.
- */
+/** The reference's example with this world's identifiers and tokens. For the world's owner it is answered 200. */
 export function exampleOf(operation: Operation, world: World, ids = world.ids): Request {
   const { name, method, path, secured, pathParameters } = operation;
   const filled = path.replaceAll(/\{(\w+)\}/g, (_all, key: string) => {
@@ -169,7 +166,7 @@ export function exampleOf(operation: Operation, world: World, ids = world.ids): 
     return String(shown);
   });
   const own = ownOf(world, ids);
-  // Nobody registers twice.
+  // An account registers only once.
   if (name === 'post /v2/accounts')
     own[0] = [exampleLogin.email, `${crypto.randomUUID()}@example.org`];
   const fill = (text: string) =>

@@ -55,7 +55,7 @@ async function usageOf(quota: string): Promise<number> {
 const uuidOf = ({ body }: Answer) => body['deviceAuthUuid'];
 
 describe('the same key', () => {
-  test('makes one thing, also for requests at once at two processes', async () => {
+  test('creates one thing, even for parallel requests at two processes', async () => {
     const before = await usageOf('devices');
     const key = crypto.randomUUID();
     const answers = await Promise.all(
@@ -68,7 +68,7 @@ describe('the same key', () => {
     expect(await usageOf('devices')).toBe(before + 1);
   });
 
-  test('with another body is 422, and nothing is made', async () => {
+  test('with another body gives 422, and nothing is created', async () => {
     const key = crypto.randomUUID();
     await register(key);
     const before = await usageOf('devices');
@@ -77,7 +77,7 @@ describe('the same key', () => {
     expect(await usageOf('devices')).toBe(before);
   });
 
-  test('is another one for another account, and for an API key', async () => {
+  test('is a different one for another account, and for an API key', async () => {
     const key = crypto.randomUUID();
     const made = await ask(service.url, {
       path: '/v2/accounts/keys',
@@ -93,7 +93,7 @@ describe('the same key', () => {
     expect(new Set(answers.map(uuidOf)).size).toBe(3);
   });
 
-  test('after a refusal is tried anew: nothing was made', async () => {
+  test('is tried again after a refusal, which created nothing', async () => {
     const key = crypto.randomUUID();
     const body = { deviceAuthUuids: [crypto.randomUUID()], purposes: [thresholdPurpose(1, 2)] };
     const asked = { path: '/v2/devices/profile', token, key, body };
@@ -115,7 +115,7 @@ describe('the same key', () => {
   });
 });
 
-test.each(['\u00e9', 'x'.repeat(256), '""'])('%j is no key', async (key) => {
+test.each(['\u00e9', 'x'.repeat(256), '""'])('%j is not a valid key', async (key) => {
   const answer = await fetch(`${service.url}/v2/devices`, {
     method: 'POST',
     headers: {
@@ -129,7 +129,7 @@ test.each(['\u00e9', 'x'.repeat(256), '""'])('%j is no key', async (key) => {
   expect(await answer.json()).toMatchObject({ errors: [{ path: 'Idempotency-Key' }] });
 });
 
-test('what is kept of a token cannot be read in the database', async () => {
+test('what is stored of a token cannot be read in the database', async () => {
   const key = crypto.randomUUID();
   const { body } = await register(key);
   const { rows } = await db.query<{ text: string }>(
@@ -141,7 +141,7 @@ test('what is kept of a token cannot be read in the database', async () => {
     expect(text).not.toContain(secret);
 });
 
-test('an account has so many; then the oldest are forgotten', async () => {
+test('an account has a limited number; then the oldest are forgotten', async () => {
   const purpose = thresholdPurpose(1, 2);
   const make = (n: number) =>
     ask(service.url, { path: '/v2/purposes', token, key: `purpose ${n}`, body: purpose });

@@ -1,7 +1,7 @@
 /** An answer as it was sent. */
 export type Answer = { status: number; text: string; body: Record<string, unknown> };
 
-/** Sends JSON, with an Idempotency-Key where one is given. */
+/** Sends JSON, with an Idempotency-Key if one is given. */
 export async function ask(
   url: string,
   { method = 'POST', path, token, key, body }: Asked,

@@ -9,7 +9,7 @@ const posts = listDocumentedRoutes().filter(
   ({ method, auth }) => method === 'post' && auth === 'account',
 );
 
-/** What leaves things as they are when it is sent twice, or is a stream's. */
+/** Requests that have no further effect when they are repeated, and one that opens a stream. */
 const needNone = [
   'acknowledgeAlarm',
   'closeAlarm',
@@ -18,7 +18,7 @@ const needNone = [
   'importMeasurements',
 ];
 
-/** What they answer names nothing that a second request makes anew. */
+/** Their answers name nothing that a second request would create anew. */
 const makeNothingNew = ['/v2/accounts/contacts/test', '/v2/accounts/push-tokens'];
 
 let service: TestService;
@@ -43,33 +43,36 @@ function headersOf(path: string): string[] {
 
 const taking = posts.filter(({ takesKey }) => takesKey);
 
-test('every POST that makes something takes a key', () => {
+test('every POST that creates something takes a key', () => {
   const without = posts.filter(({ takesKey }) => !takesKey).map(({ name }) => name);
   expect(without.filter((name) => !needNone.includes(name ?? ''))).toEqual([]);
   expect(taking.length).toBeGreaterThan(5);
 });
 
-test.each(taking.map(({ path }) => path))('POST %s answers a repetition the same', async (path) => {
-  const operation = operations.get(`post ${path}`) as Operation;
-  expect(headersOf(path)).toEqual(['Idempotency-Key']);
-  const { body, ...request } = exampleOf(operation, world);
-  const asked = { path: request.path, token: world.token, key: crypto.randomUUID(), body };
-  const first = await ask(service.url, asked);
-  expect(first.status, first.text).toBe(200);
-  expect(await ask(service.url, asked)).toEqual(first);
-  expect(await ask(service.url, { ...asked, key: `"${asked.key}"` })).toEqual(first);
-  // The same request with a key of its own is another one.
-  const other = await ask(service.url, { ...asked, key: crypto.randomUUID() });
-  expect(other.status).toBe(200);
-  const { timestamp: _first, ...made } = first.body;
-  const { timestamp: _other, ...madeAgain } = other.body;
-  if (!makeNothingNew.includes(path)) expect(madeAgain).not.toEqual(made);
-  const another = path === '/v2/accounts/keys' ? '/v2/purposes' : '/v2/accounts/keys';
-  const misused = await ask(service.url, {
-    ...asked,
-    path: another,
-    body: exampleOf(operations.get(`post ${another}`) as Operation, world).body,
-  });
-  expect(misused.status).toBe(422);
-  expect(misused.body['type']).toBe('urn:sensorium:error:key-reused');
-});
+test.each(taking.map(({ path }) => path))(
+  'POST %s answers a repetition with the same',
+  async (path) => {
+    const operation = operations.get(`post ${path}`) as Operation;
+    expect(headersOf(path)).toEqual(['Idempotency-Key']);
+    const { body, ...request } = exampleOf(operation, world);
+    const asked = { path: request.path, token: world.token, key: crypto.randomUUID(), body };
+    const first = await ask(service.url, asked);
+    expect(first.status, first.text).toBe(200);
+    expect(await ask(service.url, asked)).toEqual(first);
+    expect(await ask(service.url, { ...asked, key: `"${asked.key}"` })).toEqual(first);
+    // The same request with another key is a new one.
+    const other = await ask(service.url, { ...asked, key: crypto.randomUUID() });
+    expect(other.status).toBe(200);
+    const { timestamp: _first, ...made } = first.body;
+    const { timestamp: _other, ...madeAgain } = other.body;
+    if (!makeNothingNew.includes(path)) expect(madeAgain).not.toEqual(made);
+    const another = path === '/v2/accounts/keys' ? '/v2/purposes' : '/v2/accounts/keys';
+    const misused = await ask(service.url, {
+      ...asked,
+      path: another,
+      body: exampleOf(operations.get(`post ${another}`) as Operation, world).body,
+    });
+    expect(misused.status).toBe(422);
+    expect(misused.body['type']).toBe('urn:sensorium:error:key-reused');
+  },
+);

@@ -8,7 +8,7 @@ import type { Importer, Installation } from './harness.ts';
 describe.each(databaseKinds)(
   'an import beside what devices send, in two processes on %s',
   (kind) => {
-    /** Devices are connected to the first one, and imports go to the second. */
+    /** Devices connect to the first one; imports go to the second. */
     let first: Installation;
     let second: Installation;
     let own: Importer;
@@ -24,7 +24,7 @@ describe.each(databaseKinds)(
       await first?.close();
     });
 
-    /** A device that is evaluated: an event is recorded where 0x01 exceeds 30. */
+    /** A device that is evaluated: an event is recorded when 0x01 exceeds 30. */
     async function connectWatched(): Promise<TestDevice> {
       const registration: Registration = await own.register();
       await own.json('POST', '/v2/devices/profile', {
@@ -43,7 +43,7 @@ describe.each(databaseKinds)(
       publish('up/measurements', { sId: '0x01', val, ts });
     const line = ({ uuid }: TestDevice, ts: number, val: number) => `${uuid},0x01,${ts},${val},,`;
 
-    /** All that says of a device what it did and what was made of it, but for its row's version. */
+    /** Everything that shows what a device did and what was made of it, except its row's version. */
     async function standOf({ uuid }: TestDevice) {
       const { rows } = await first.db.query(
         `select s.pu_id, s.st_id, s.state_at, s.runtime::text,
@@ -61,26 +61,29 @@ describe.each(databaseKinds)(
     test.each([
       ['the same value first', [2_000, 32], [1_000, 34]],
       ['an older time first', [1_000, 34], [2_000, 32]],
-    ])('is not evaluated, and counts as stored where the device is: %s', async (_name, ...next) => {
-      const device = await connectWatched();
-      const ts = Date.now() - 60_000;
-      await measure(device, ts, 31);
-      expect(await eventsOf(device)).toEqual([ts]);
-      const before = await standOf(device);
-      const lines = [line(device, ts + 2_000, 32), line(device, ts - 5_000, 33)];
-      expect(await far.import(csvOf(...lines))).toMatchObject({ status: 200, stored: 2 });
-      expect(await standOf(device)).toEqual(before);
-      // The same value is a repetition, what is older is late, and what is newer is evaluated.
-      for (const [afterMs = 0, val = 0] of next) await measure(device, ts + afterMs, val);
-      expect(await eventsOf(device)).toEqual([ts]);
-      await measure(device, ts + 3_000, 35);
-      expect(await eventsOf(device)).toEqual([ts + 3_000, ts]);
-      const { measurements } = await own.json('GET', `/v2/measurements/${device.uuid}`);
-      expect((measurements as { val: number }[]).map(({ val }) => val)).toEqual([
-        35, 32, 34, 31, 33,
-      ]);
-      await device.end();
-    });
+    ])(
+      "is not evaluated, and counts as stored for the device's own messages: %s",
+      async (_name, ...next) => {
+        const device = await connectWatched();
+        const ts = Date.now() - 60_000;
+        await measure(device, ts, 31);
+        expect(await eventsOf(device)).toEqual([ts]);
+        const before = await standOf(device);
+        const lines = [line(device, ts + 2_000, 32), line(device, ts - 5_000, 33)];
+        expect(await far.import(csvOf(...lines))).toMatchObject({ status: 200, stored: 2 });
+        expect(await standOf(device)).toEqual(before);
+        // The same value is a repetition, an older one is late, and a newer one is evaluated.
+        for (const [afterMs = 0, val = 0] of next) await measure(device, ts + afterMs, val);
+        expect(await eventsOf(device)).toEqual([ts]);
+        await measure(device, ts + 3_000, 35);
+        expect(await eventsOf(device)).toEqual([ts + 3_000, ts]);
+        const { measurements } = await own.json('GET', `/v2/measurements/${device.uuid}`);
+        expect((measurements as { val: number }[]).map(({ val }) => val)).toEqual([
+          35, 32, 34, 31, 33,
+        ]);
+        await device.end();
+      },
+    );
 
     test('leaves a device that was never seen unseen', async () => {
       const { deviceAuthUuid: uuid } = await own.register();
@@ -98,7 +101,7 @@ describe.each(databaseKinds)(
       });
     });
 
-    test('of which a part is ahead of the time leaves the clock of the sense where it was', async () => {
+    test("that is partly in the future does not change the sense's clock", async () => {
       const device = await connectWatched();
       const ts = Date.now() - 60_000;
       await measure(device, ts, 31);
@@ -109,7 +112,7 @@ describe.each(databaseKinds)(
       expect(await eventsOf(device)).toEqual([ts]);
       await measure(device, ts + 11_000, 33);
       expect(await eventsOf(device)).toEqual([ts + 11_000, ts]);
-      // Also where there is such a clock already.
+      // The same if there is such a clock already.
       await far.import(
         csvOf(line(device, Date.now() + 250_000, 40), line(device, ts + 20_000, 41)),
       );
@@ -120,7 +123,7 @@ describe.each(databaseKinds)(
       await device.end();
     });
 
-    test('of the very measurements that are sent at that moment: each once, nothing fails, no deadlock', async () => {
+    test('of measurements that are being sent at that moment: each is stored once, nothing fails, no deadlock', async () => {
       const devices = await Promise.all([1, 2, 3].map(connectWatched));
       const ts = Date.now() - 600_000;
       const sent = Array.from({ length: 400 }, (_, n) => ({ ts: ts + n * 1_000, val: n % 29 }));
@@ -154,14 +157,14 @@ describe.each(databaseKinds)(
       await Promise.all(devices.map((device) => device.end()));
     });
 
-    test('that waits for a device whose next transaction waits for it gives way', async () => {
+    test('that waits for a device, whose next transaction waits for the import, gives way', async () => {
       const { deviceAuthUuid: uuid } = await own.register();
       const ts = Date.now() - 86_400_000;
       const rows = [ts, ts + 1_000].map((at) => `${uuid},0x02,${at},1,,`);
       await own.import(csvOf(rows[0] ?? ''));
       let importing: Promise<unknown> | undefined;
       await first.db.transaction(async (tx) => {
-        // As ingest does: the row of the device first, and its measurements behind it.
+        // As ingest does: first the device's row, then its measurements.
         await tx.query(
           `select from device_state where device_id = (select id from device where uuid = $1) for update`,
           [uuid],
@@ -189,7 +192,7 @@ describe.each(databaseKinds)(
       expect(await importing).toMatchObject({ status: 200, stored: 0, repeated: 2, errors: [] });
     });
 
-    test('twice the same at once: each line is stored by one of them', async () => {
+    test('twice at once: each line is stored by one of them', async () => {
       const { deviceAuthUuid: uuid } = await own.register();
       const ts = Date.now() - 30 * 86_400_000;
       const lines = Array.from({ length: 30_000 }, (_, n) => `${uuid},0x02,${ts + n * 997},${n},,`);

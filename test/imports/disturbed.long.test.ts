@@ -45,7 +45,7 @@ describe.each(databaseKinds)('an import that is disturbed, on %s', (kind) => {
     };
   }
 
-  test('a connection that breaks leaves whole batches, and the same again completes it', async () => {
+  test('a connection that breaks leaves whole batches, and a repetition completes it', async () => {
     const { deviceAuthUuid: uuid } = await own.register();
     const lines = linesOf(uuid, 20_000, t0);
     const request = openRequest(`${service.url}/v2/measurements/import`, {
@@ -55,7 +55,7 @@ describe.each(databaseKinds)('an import that is disturbed, on %s', (kind) => {
     const closed = new Promise<void>((resolve) => request.once('close', resolve));
     request.on('error', () => undefined);
     request.write(csvOf(...lines.slice(0, 15_000)));
-    // The end of a line is missing: this is another value, and must not be stored.
+    // The end of the line is missing, which makes it another value, so it must not be stored.
     request.write(lines[15_000]?.slice(0, -3) ?? '');
     await expect.poll(() => storedOf(uuid)).toBeGreaterThan(0);
     request.destroy();
@@ -71,7 +71,7 @@ describe.each(databaseKinds)('an import that is disturbed, on %s', (kind) => {
     expect(measurements).toEqual([{ sId: '0x02', ts: t0 + 15_000_000, val: 3_750 }]);
   });
 
-  test('what comes slowly is stored while more is waited for', async () => {
+  test('what comes slowly is stored while more is expected', async () => {
     const { deviceAuthUuid: uuid } = await own.register();
     const { body, send, end } = pieces();
     const importing = own.import(body);
@@ -82,7 +82,7 @@ describe.each(databaseKinds)('an import that is disturbed, on %s', (kind) => {
     expect(await importing).toMatchObject({ status: 200, stored: sent, rejected: 0 });
   });
 
-  test('lines of a device that is removed meanwhile are rejected, and nothing of it stays', async () => {
+  test('lines of a device that is removed meanwhile are rejected, and nothing of it remains', async () => {
     const gone = (await own.register()).deviceAuthUuid;
     const stays = (await own.register()).deviceAuthUuid;
     const before = await allStored();
@@ -104,7 +104,7 @@ describe.each(databaseKinds)('an import that is disturbed, on %s', (kind) => {
     });
   });
 
-  test('one of an account that is deleted meanwhile ends, and leaves nothing', async () => {
+  test('an import of an account that is deleted meanwhile ends, and leaves nothing', async () => {
     const before = await allStored();
     const theirs = await openImporter(service.url);
     const { deviceAuthUuid: uuid } = await theirs.register();
@@ -115,11 +115,11 @@ describe.each(databaseKinds)('an import that is disturbed, on %s', (kind) => {
     await theirs.json('DELETE', '/v2/accounts');
     let isOver = false;
     const over = importing.finally(() => (isOver = true));
-    // Whether whoever sends still may is looked at each second.
+    // The service checks each second whether the sender still may.
     let sent = 0;
     while (!isOver) {
       const more = send(linesOf(uuid, 3_000, t0 + (sent += 1) * dayMs)).catch(() => undefined);
-      // Answered before its end, the rest of a body is left unsent.
+      // The service answers early, so the rest of the body is not sent.
       await Promise.race([more, over]);
     }
     const answer = await over;
@@ -148,7 +148,7 @@ describe.each(databaseKinds)('an import that is disturbed, on %s', (kind) => {
     expect(await reader.import(csvOf(...lines))).toMatchObject({ status: 403 });
   });
 
-  test('counts for storedBytes, and is refused where that is used up', async () => {
+  test('counts for storedBytes, and is refused if that is used up', async () => {
     const theirs = await openImporter(service.url);
     const { deviceAuthUuid: uuid } = await theirs.register();
     const usedBytes = async () => {
@@ -173,7 +173,7 @@ describe.each(databaseKinds)('an import that is disturbed, on %s', (kind) => {
 });
 
 test.skipIf(!databaseKinds.includes('timescaledb'))(
-  'into days that are compressed, each line is stored once, and what was there stays',
+  'into compressed days, each line is stored once, and existing ones stay',
   async () => {
     const service = await startInstallation({}, { kind: 'timescaledb' });
     const own = await openImporter(service.url);

@@ -27,12 +27,12 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     timestamp: expect.any(Number) as number,
   });
 
-  test('what an export wrote is imported again unchanged, and is there once', async () => {
+  test('what an export wrote is imported unchanged, and stored once', async () => {
     await newDevice();
     const rows = [
       ...linesOf(uuid, 30, t0, '0x01'),
       ...linesOf(uuid, 3_000, t0 - 86_400_000),
-      // Numbers in every form that there is, and three values of one millisecond.
+      // Numbers in every form, and three values of one millisecond.
       ...[1e300, -1e-300, 0.1, 1 / 3, -0, 1e21, 123_456_789_012_345_680].map(
         (val, n) => `${uuid},0x02,${t0 + 5_000_000 + n},${val},,`,
       ),
@@ -58,7 +58,7 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     expect(packed).toEqual({ ...receipt(0, rows.length), errors: [] });
   });
 
-  test('columns stand in any order, with others, quoted; times are ISO 8601 too; LF or CRLF, and a BOM', async () => {
+  test('columns come in any order, with others, quoted; times may be ISO 8601; LF or CRLF, and a BOM', async () => {
     await newDevice();
     const body = [
       '\uFEFFts,"note",val,sId,deviceAuthUuid',
@@ -94,7 +94,7 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     expect(await own.import(place)).toEqual({ ...receipt(0, 1), errors: [] });
   });
 
-  test('each bad line is told with its number and why; the others are stored', async () => {
+  test('each bad line is reported with its number and the reason; the others are stored', async () => {
     await newDevice();
     const stranger = await openImporter(service.url);
     const theirs = (await stranger.register()).deviceAuthUuid;
@@ -137,7 +137,7 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     expect((await stranger.export(csv, `devices=${theirs}`)).split('\r\n')).toHaveLength(2);
   });
 
-  test('each bad line of NDJSON likewise, the first hundred of them', async () => {
+  test('each bad line of NDJSON likewise, up to a hundred of them', async () => {
     await newDevice();
     const good = { deviceAuthUuid: uuid, sId: '0x02', ts: t0, val: 1 };
     const json = (changed: object) => JSON.stringify({ ...good, ...changed });
@@ -176,7 +176,7 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     ['deviceAuthUuid,sId,ts,lat\n', 'the header has only one of lat and long'],
     ['"deviceAuthUuid,sId,ts,val\n', 'the header has an unclosed quote'],
     ['5b0e6f5e-2b1f-4f0a-9c61-0f2f7d9b8a10,0x02,1,1', 'the header has no column'],
-  ])('CSV without a header is 400: %j', async (body, message) => {
+  ])('CSV without a header gives 400: %j', async (body, message) => {
     const answer = await own.import(body);
     expect(answer).toMatchObject({
       status: 400,
@@ -185,7 +185,7 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     });
   });
 
-  test('a header alone, and no line of NDJSON, is nothing to store', async () => {
+  test('only a header, or no line of NDJSON, stores nothing', async () => {
     expect(await own.import(csvOf())).toEqual({ ...receipt(0), errors: [] });
     expect(await own.import('', ndjson)).toEqual({ ...receipt(0), errors: [] });
   });
@@ -195,7 +195,7 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     [{ 'content-type': 'text/csv; charset=iso-8859-1' }, 415],
     [{ 'content-encoding': 'br' }, 415],
     [{ 'content-encoding': 'gzip' }, 400],
-  ])('what is sent with %j is answered %i', async (headers, status) => {
+  ])('a body with %j gives %i', async (headers, status) => {
     expect(await own.import(csvOf(), csv, headers as never)).toMatchObject({ status });
   });
 
@@ -231,10 +231,10 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     );
   });
 
-  test('empty lines count, wherever they stand, and cost next to nothing', async () => {
+  test('empty lines count, anywhere, and cost next to nothing', async () => {
     await newDevice();
     const [header, line] = csvOf(...linesOf(uuid, 1, t0)).split('\n');
-    // They go over the borders of the pieces in which a body is read.
+    // They cross the boundaries of the pieces in which a body is read.
     for (const [empty, count] of [
       ['\n', 200_001],
       ['\r\n', 100_003],
@@ -250,11 +250,11 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     const answer = await own.import(packed, csv, { 'content-encoding': 'gzip' });
     expect(answer.status).toBe(400);
     expect(answer.detail).toContain('expands more than 100-fold');
-    // The same would end in the same way.
+    // A repetition would end in the same way.
     expect(answer.detail).toContain('If you repeat it, stored lines count as repeated.');
   });
 
-  test('gzip that breaks off is 400, and says what is stored of it', async () => {
+  test('truncated gzip gives 400, and says what is stored of it', async () => {
     await newDevice();
     const packed = gzipSync(csvOf(...linesOf(uuid, 60_000, t0 - 86_400_000)));
     const half = packed.subarray(0, packed.length / 2);

@@ -23,7 +23,7 @@ export type Importer = {
     type?: string,
     more?: Headers,
   ): Promise<Answer>;
-  /** What the account has, as it is exported. */
+  /** An export of what the account has. */
   export(type: string, query: string): Promise<string>;
 };
 type Headers = Record<string, string>;
@@ -44,7 +44,7 @@ export async function openImporter(url: string): Promise<Importer> {
   return importerOf(url, accountAuthToken);
 }
 
-/** The same with a token, or a key. */
+/** The same with a token or a key. */
 export function importerOf(url: string, token: string): Importer {
   async function json(method: string, path: string, body?: unknown) {
     const response = await send(url + path, method, body, token);
@@ -76,12 +76,12 @@ export function importerOf(url: string, token: string): Importer {
 /** Lines of CSV with a header. */
 export const csvOf = (...lines: string[]) => [header, ...lines, ''].join('\r\n');
 
-/** Lines of one sense of a device, a second from each to the next. */
+/** Lines of one sense of a device, at intervals of a second. */
 export function linesOf(uuid: string, count: number, fromTs: number, sId = '0x02'): string[] {
   return Array.from({ length: count }, (_, n) => `${uuid},${sId},${fromTs + n * 1_000},${n / 4},,`);
 }
 
-/** A service, and its database as this process reads it. */
+/** A service, and its database for this process to read. */
 export type Installation = TestService & { db: Database };
 
 export async function startInstallation(

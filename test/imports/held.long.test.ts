@@ -20,7 +20,7 @@ afterAll(async () => {
   await cluster?.remove();
 });
 
-/** Rows of a device, as a connection of its own counts them. */
+/** Counts a device's rows, over a connection of its own. */
 async function storedOf(uuid: string): Promise<{ count: number; times: number }> {
   const db = openTestDatabase(cluster.url(), { maxConnections: 1 });
   const { rows } = await db.query<{ count: number; times: number }>(
@@ -33,7 +33,7 @@ async function storedOf(uuid: string): Promise<{ count: number; times: number }>
   return rows[0] ?? { count: 0, times: 0 };
 }
 
-/** Begins an import, and gives it once some of it is stored; `goOn` sends the rest. */
+/** Begins an import, and returns it once a part is stored. `goOn` sends the rest. */
 async function begin(lines: string[]) {
   const uuid = (lines[0] ?? '').slice(0, 36);
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
@@ -50,20 +50,20 @@ async function begin(lines: string[]) {
   return { importing, goOn };
 }
 
-test('a database that restarts is waited for: all is stored, and once', async () => {
+test('waits for a database that restarts: everything is stored once', async () => {
   const { deviceAuthUuid: uuid } = await own.register();
   const { importing, goOn } = await begin(linesOf(uuid, count, t0));
-  // Answered before its end, the rest of a body is left unsent.
+  // The service answers early, so the rest of the body is not sent.
   void goOn().catch(() => undefined);
   await cluster.halt('fast');
   await cluster.start();
   const { status, stored, repeated, rejected } = await importing;
-  // Whether a commit on its way was done may be unknown: then its lines were there already.
+  // Whether the last commit succeeded may be unknown; its lines were then there already.
   expect([status, stored + repeated, rejected]).toEqual([200, count, 0]);
   expect(await storedOf(uuid)).toEqual({ count, times: count });
 });
 
-test('one that stays away ends it with what is stored so far, in whole batches; the same again completes it', async () => {
+test('a database that stays away ends it with whole batches stored; a repetition completes it', async () => {
   const { deviceAuthUuid: uuid } = await own.register();
   const lines = linesOf(uuid, count, t0);
   const { importing, goOn } = await begin(lines);
@@ -91,7 +91,7 @@ test('one that stays away ends it with what is stored so far, in whole batches; 
   expect(await storedOf(uuid)).toEqual({ count, times: count });
 });
 
-test('one import of an account at a time; another one waits for ten seconds, then it is 429', async () => {
+test('an account runs one import at a time; another waits for ten seconds, then gets 429', async () => {
   const { deviceAuthUuid: uuid } = await own.register();
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
@@ -100,7 +100,7 @@ test('one import of an account at a time; another one waits for ten seconds, the
   await expect.poll(async () => (await storedOf(uuid)).count).toBeGreaterThan(0);
   const refused = await own.import(header);
   expect(refused).toMatchObject({ status: 429, type: 'urn:sensorium:error:too-many-requests' });
-  // That of another account does not wait for it.
+  // Another account's import does not wait for it.
   expect(await (await openImporter(service.url)).import(header)).toMatchObject({ status: 200 });
   const waiting = own.import(header);
   await writer.close();

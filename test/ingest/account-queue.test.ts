@@ -25,7 +25,7 @@ const element = (accountId: number, cost: number, number = 0): Element => ({
   number,
 });
 
-/** Takes the next one, and charges what it says. */
+/** Takes the next element, and charges its cost. */
 function serve(turns: AccountQueue<Element>): Element | null {
   const next = turns.next();
   if (next) turns.charge(next.accountId, next.cost);
@@ -58,7 +58,7 @@ describe('accounts take turns', () => {
     );
   });
 
-  test('and one that comes waits for one turn of each other at most', () => {
+  test('a new one waits for at most one turn of each other', () => {
     fc.assert(
       fc.property(
         fc.array(costs, { minLength: 1, maxLength: 8 }),
@@ -80,7 +80,7 @@ describe('accounts take turns', () => {
     );
   });
 
-  test('and what is one account’s keeps its order, also where some of it is taken out', () => {
+  test('an account’s elements keep their order, even if some are removed', () => {
     const steps = fc.array(
       fc.oneof(
         fc.record({ add: fc.nat({ max: 3 }), cost: fc.integer({ min: 1, max: largest }) }),
@@ -121,7 +121,7 @@ describe('accounts take turns', () => {
 });
 
 describe('what an account owes', () => {
-  /** How much another account gets before this one's next is taken. */
+  /** How much another account gets before this one's next element is taken. */
   function spentBefore(turns: AccountQueue<Element>, accountId: number): number {
     turns.add(element(accountId, 1));
     let spent = 0;
@@ -131,7 +131,7 @@ describe('what an account owes', () => {
     return spent;
   }
 
-  test('is made up for before its next turn, also where it paused', () => {
+  test('is paid off before its next turn, even after a pause', () => {
     const turns = readyOf();
     turns.add(element(50, 10));
     turns.add(element(1, 1));
@@ -151,7 +151,7 @@ describe('what an account owes', () => {
     expect(spent).toBeLessThanOrEqual(maxDebt + 2 * quantum);
   });
 
-  test('holds nobody back who waits alone', () => {
+  test('delays nobody who waits alone', () => {
     const turns = readyOf();
     turns.charge(1, 1_000_000);
     for (let n = 0; n < 100; n++) turns.add(element(1, largest));
@@ -161,7 +161,7 @@ describe('what an account owes', () => {
     }
   });
 
-  test('goes down while others have their turns, and then the account is forgotten', () => {
+  test('goes down as others have their turns, until the account is forgotten', () => {
     const turns = readyOf();
     turns.charge(1, 1_000);
     for (let n = 0; n < 300; n++) turns.add(element(50, 10));
@@ -170,14 +170,14 @@ describe('what an account owes', () => {
     expect(turns.countAccounts()).toBe(0);
   });
 
-  test('is given back where less was spent than was thought', () => {
+  test('is given back if less was spent than estimated', () => {
     const turns = readyOf();
     turns.charge(1, 1_000);
     turns.charge(1, -1_000);
     expect(turns.countAccounts()).toBe(0);
   });
 
-  test('is remembered of so many accounts and no more', () => {
+  test('is remembered for a limited number of accounts', () => {
     const turns = readyOf(1_000);
     for (let id = 0; id < 20_000; id++) turns.charge(id, 100);
     expect(turns.countAccounts()).toBeLessThanOrEqual(1_600);
@@ -185,7 +185,7 @@ describe('what an account owes', () => {
   });
 });
 
-test('a thousand accounts have their turns one after the other', () => {
+test('a thousand accounts get their turns one after the other', () => {
   const turns = readyOf();
   const accounts = 1_000;
   for (let n = 0; n < 20; n++) for (let id = 0; id < accounts; id++) turns.add(element(id, 100));

@@ -37,7 +37,7 @@ async function start(count = 1): Promise<void> {
 }
 
 describe('a value more than 10 s ahead of its arrival', () => {
-  test('is stored as it is, evaluated as of its arrival, and silences nobody', async () => {
+  test('is stored as it is, evaluated as of its arrival, and makes nobody silent', async () => {
     await start();
     await send(process, [0, 1], [4 * minuteMs, 30, 1_000], [2_000, 31, 2_000]);
     expect(await fired()).toEqual([
@@ -47,7 +47,7 @@ describe('a value more than 10 s ahead of its arrival', () => {
     expect(await storedValues(database.db, device)).toEqual([1, 31, 30]);
   });
 
-  test('10 s are nothing', async () => {
+  test('10 s are not ahead', async () => {
     await start();
     await send(process, [10_000, 30], [9_999, 31], [20_001, 32, 10_000], [19_999, 33, 10_000]);
     expect(await fired()).toEqual([
@@ -75,7 +75,7 @@ describe('a value more than 10 s ahead of its arrival', () => {
     },
   );
 
-  test('is evaluated where there is no other, and so is what follows', async () => {
+  test('is evaluated if there is no other, and so is what follows', async () => {
     await start();
     await send(process, [4 * minuteMs, 30]);
     await send(another, [1_000, 31, 1_000]);
@@ -85,7 +85,7 @@ describe('a value more than 10 s ahead of its arrival', () => {
     ]);
   });
 
-  test('is not evaluated once more when it is delivered again, by whomever and whenever', async () => {
+  test('is not evaluated again when it is redelivered, to any process at any time', async () => {
     await start();
     await send(process, [0, 1], [minuteMs, 30, 1_000], [minuteMs, 30, 2_000]);
     await send(another, [minuteMs, 30, 3_000]);
@@ -99,7 +99,7 @@ describe('a value more than 10 s ahead of its arrival', () => {
     ]);
   });
 
-  test('nor within a message', async () => {
+  test('nor within one message', async () => {
     await start();
     const value = { sId: '0x01', val: 30, ts: now + minuteMs };
     const items = [0, 1].map((index) => ({ index, value }));
@@ -117,7 +117,7 @@ describe('a value more than 10 s ahead of its arrival', () => {
       // Older than the newest that was not ahead.
       await send(next, [-1, 31, 1_500], [2_000, 32, 2_000]);
       await send(process, [1_999, 33, 3_000], [3_000, 34, 3_000]);
-      // Its time has come, and what was evaluated since is the clock all the same.
+      // Its time has come, but what was evaluated since is the clock.
       await send(another, [3 * minuteMs, 35, 5 * minuteMs]);
       expect(await fired()).toEqual([
         [2_000, 32],
@@ -127,7 +127,7 @@ describe('a value more than 10 s ahead of its arrival', () => {
     },
   );
 
-  test('nor is it where another profile was current then, and nothing else is stored', async () => {
+  test('nor is it if another profile was current then, and nothing else is stored', async () => {
     device = await insertDevice(database.db);
     const causes = [{ sId: '0x02', thresholds: { isGt: 20 } }];
     const states = [{ stId: 1, events: [{ evId: 3, eventLog: true, causes }] }];
@@ -140,7 +140,7 @@ describe('a value more than 10 s ahead of its arrival', () => {
     expect(await fired()).toEqual([[1_000, 31]]);
   });
 
-  test('leaves the sixteen values of the millisecond of the clock as they are, to another process', async () => {
+  test('leaves the sixteen values in the clock’s millisecond as they are, for another process too', async () => {
     await start();
     const sixteen = Array.from({ length: 16 }, (_, n): Point => [5_000, 30 + n, 5_000]);
     await send(process, ...sixteen, [4 * minuteMs, 1, 6_000]);
@@ -150,7 +150,7 @@ describe('a value more than 10 s ahead of its arrival', () => {
     expect(found.at(-1)).toEqual([5_001, 61]);
   });
 
-  test('is remarked to the device once an hour, also where others take it over', async () => {
+  test('is reported to the device once an hour, even if other processes take it over', async () => {
     await start();
     const [own, others] = [process.down.length, another.down.length];
     await send(process, [minuteMs, 1], [minuteMs + 1, 1, 1]);
@@ -160,7 +160,7 @@ describe('a value more than 10 s ahead of its arrival', () => {
     expect(listRemarks(another, others)).toEqual(['clock-ahead']);
   });
 
-  test('is remarked where nothing is installed, too', async () => {
+  test('is reported even without a profile', async () => {
     device = await insertDevice(database.db);
     const own = process.down.length;
     await send(process, [minuteMs, 1], [minuteMs + 1, 1, 1]);
@@ -169,7 +169,7 @@ describe('a value more than 10 s ahead of its arrival', () => {
 });
 
 describe('a value without a time', () => {
-  test('has that of its arrival, and one millisecond more where its sense has that already', async () => {
+  test('gets the time of its arrival, plus a millisecond if its sense has that already', async () => {
     await start();
     await send(process, [null, 30], [null, 31], [null, 32, 1]);
     expect(await fired()).toEqual([

@@ -25,7 +25,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** When events of causes were recorded. */
+/** The times of recorded sense events. */
 async function firedAt(device: DeviceIdentity): Promise<number[]> {
   const events = await recordedEvents(database.db, device);
   return events.filter(({ type }) => type === 'sense').map(({ ts }) => ts - now);
@@ -39,7 +39,7 @@ async function readRow(device: DeviceIdentity) {
   return rows[0];
 }
 
-test("a device's row is written where its evidence changes, and not for each measurement", async () => {
+test('a device’s row is written when its evidence changes, not for each measurement', async () => {
   const device = await insertDevice(database.db);
   await installProfile(database.db, device, [countingPurpose(2)]);
   for (const n of [1, 2, 3])
@@ -54,7 +54,7 @@ test("a device's row is written where its evidence changes, and not for each mea
   expect(await firedAt(device)).toEqual([8]);
 });
 
-test("a device without a profile is anybody's: nobody writes its row", async () => {
+test('a device without a profile belongs to no process: nobody writes its row', async () => {
   const device = await insertDevice(database.db);
   const before = await readRow(device);
   for (const n of [1, 2, 3]) {
@@ -75,7 +75,7 @@ test.each<[string, [number, number], number[]]>([
   const at = ([n, val]: [number, number]) => measured('0x01', [now + n, val]);
   for (const n of [8, 10]) await process.ingest.ingest(device, at([n, 1]), forever);
   await other.ingest.ingest(device, at(point), forever);
-  // Back, and there too: it is what the other one has stored.
+  // The device is back, with what the other process has stored.
   await process.ingest.ingest(device, at(point), forever);
   expect(await firedAt(device)).toEqual(fired);
 });
@@ -83,7 +83,7 @@ test.each<[string, [number, number], number[]]>([
 test('a process that gets a device back knows what another one stored meanwhile', async () => {
   const device = await insertDevice(database.db);
   await installProfile(database.db, device, [countingPurpose(1)]);
-  // From the second on the evidence stays as it is.
+  // From the second value on the evidence stays as it is.
   for (const n of [8, 10]) {
     await process.ingest.ingest(device, measured('0x01', [now + n, 1]), forever);
   }
@@ -92,7 +92,7 @@ test('a process that gets a device back knows what another one stored meanwhile'
   expect(await firedAt(device)).toEqual([]);
 });
 
-test('what was measured before a profile was installed is no news to it', async () => {
+test('what was measured before a profile was installed does not count for it', async () => {
   const device = await insertDevice(database.db);
   const at = (n: number) => measured('0x01', [now + n, 50]);
   await process.ingest.ingest(device, at(10), forever);
@@ -104,7 +104,7 @@ test('what was measured before a profile was installed is no news to it', async 
   expect(await firedAt(device)).toEqual([11]);
 });
 
-test('nor what was measured while another one ran, and it waited for its answer', async () => {
+test('nor does what was measured while another one ran, and it waited for its answer', async () => {
   const device = await insertDevice(database.db);
   const reads = (sId: string) =>
     Purpose.parse({
@@ -134,14 +134,14 @@ test('nor what was measured while another one ran, and it waited for its answer'
   expect(await firedAt(device)).toEqual([7]);
 });
 
-test('a process that takes a device over waits for what another has under way', async () => {
+test('a process that takes over a device waits for what another has under way', async () => {
   const { db } = database;
   const device = await insertDevice(db);
   await installProfile(db, device, [countingPurpose(1)]);
   await process.ingest.ingest(device, measured('0x01', [now, 1]), forever);
   const holder = await db.pool.connect();
   try {
-    // What is measured can be written, but not what it is rejected for.
+    // Measurements can be written, but rejections cannot.
     await holder.query('begin; lock table rejection in access exclusive mode');
     const underWay = uplink({
       kind: 'measurements',

@@ -30,7 +30,7 @@ test.each([
   await database.db.query(change);
   const before = process.transactions();
   const stored = process.ingest.ingest(device, measured('0x01', [now, 1], [now + 1, 2]), forever);
-  // A message that is to blame is split and rejected in the second attempt.
+  // A faulty message is split and rejected in the second attempt.
   await expect.poll(process.transactions).toBeGreaterThan(before + 2);
   await database.db.query(back);
   await stored;

@@ -9,7 +9,7 @@ import {
 import { DeviceQueues } from '../../src/ingest/queues.ts';
 import { device, measurementsFragment, tickFragment, fragmentIds } from './fragments.ts';
 
-/** A batch that the batcher has begun; nothing comes of it until it is told here. */
+/** A batch that the batcher has begun. It does only what the test tells it to. */
 type Begun = { batch: Batch; commit(): Committing; finish(): Promise<void> };
 
 const options: BatcherOptions = {
@@ -52,7 +52,7 @@ async function turnOfTheLoop(): Promise<void> {
   });
 }
 
-/** The messages of one turn of the event loop, each named and of the device with that number. */
+/** Messages that arrive in one turn of the event loop, each with a name and the number of its device. */
 async function arrive(...messages: [deviceId: number, id: string][]): Promise<void> {
   for (const [deviceId, id] of messages) {
     queues.add(queues.queueOf(device(deviceId)), measurementsFragment(id, 1));
@@ -63,7 +63,7 @@ async function arrive(...messages: [deviceId: number, id: string][]): Promise<vo
 
 const idsBegun = () => begun.map(({ batch }) => fragmentIds(batch.deviceBatches));
 
-test('what one turn of the event loop brings shares a batch, what comes later waits for its end', async () => {
+test('messages of one turn of the event loop share a batch; later ones wait for its end', async () => {
   await arrive([1, 'a'], [2, 'b']);
   await arrive([3, 'c']);
   await arrive([1, 'd']);
@@ -75,7 +75,7 @@ test('what one turn of the event loop brings shares a batch, what comes later wa
   ]);
 });
 
-test('enough that waits begins beside it, as often as is allowed', async () => {
+test('enough waiting messages begin another one beside it, as often as allowed', async () => {
   await arrive([1, 'a']);
   await arrive([2, 'b'], [3, 'c'], [4, 'd']);
   await arrive([5, 'e'], [6, 'f'], [7, 'g']);
@@ -90,7 +90,7 @@ test('a batch that takes long lets others begin beside it', async () => {
   await expect.poll(idsBegun).toEqual([['a'], ['b']]);
 });
 
-test('behind a commit the same devices go on, planned on top of it', async () => {
+test('behind a commit the same devices continue, planned on top of it', async () => {
   await arrive([1, 'a']);
   await arrive([1, 'b'], [2, 'c']);
   const committing = begun[0]?.commit();
@@ -98,7 +98,7 @@ test('behind a commit the same devices go on, planned on top of it', async () =>
   expect(begun[1]?.batch.behind?.committing).toBe(committing);
 });
 
-test('a batch that is done keeps none of those before it in memory', async () => {
+test('a finished batch keeps no earlier one in memory', async () => {
   await arrive([1, 'a']);
   await arrive([1, 'b']);
   begun[0]?.commit();
@@ -108,7 +108,7 @@ test('a batch that is done keeps none of those before it in memory', async () =>
   expect(begun[1]?.batch.behind).toBeNull();
 });
 
-test('behind a commit is one batch, and none beside it', async () => {
+test('only one batch runs behind a commit, and none beside it', async () => {
   await arrive([1, 'a']);
   begun[0]?.commit();
   await arrive([1, 'b']);
@@ -120,7 +120,7 @@ test('behind a commit is one batch, and none beside it', async () => {
   expect(begun[2]?.batch.behind).toBeNull();
 });
 
-test('of two beside each other neither lets its devices go on before it is done', async () => {
+test('of two parallel batches neither lets its devices continue before it is done', async () => {
   await arrive([1, 'a']);
   await arrive([2, 'b'], [3, 'c'], [4, 'd']);
   begun[0]?.commit();
@@ -132,7 +132,7 @@ test('of two beside each other neither lets its devices go on before it is done'
   expect(idsBegun()[2]).toEqual(['e']);
 });
 
-test('what is stored of a batch goes on while the rest is tried again', async () => {
+test('stored devices of a batch continue while the rest is retried', async () => {
   await arrive([1, 'a'], [2, 'b']);
   const [batch] = begun;
   await arrive([1, 'c'], [2, 'd'], [3, 'e']);
@@ -146,7 +146,7 @@ test('what is stored of a batch goes on while the rest is tried again', async ()
   expect(idsBegun()).toEqual([['a', 'b'], ['e'], ['f', 'c'], ['d']]);
 });
 
-test('is drained when nothing is under way any more', async () => {
+test('it is drained when nothing is under way any more', async () => {
   await batcher.drain();
   await arrive([1, 'a']);
   await arrive([1, 'b']);
@@ -158,7 +158,7 @@ test('is drained when nothing is under way any more', async () => {
   await drained;
 });
 
-test('begins nothing once it is stopped', async () => {
+test('it begins nothing once it is stopped', async () => {
   await arrive([1, 'a']);
   await arrive([1, 'b']);
   batcher.stop();
@@ -166,14 +166,14 @@ test('begins nothing once it is stopped', async () => {
   expect(idsBegun()).toEqual([['a']]);
 });
 
-/** Time comes to the device with that number. */
+/** A tick for the device with that number. */
 async function tick(deviceId: number, id: string): Promise<void> {
   queues.add(queues.queueOf(device(deviceId)), tickFragment(id));
   batcher.wake();
   await turnOfTheLoop();
 }
 
-test('ticks have one batch beside those of messages, which do not wait for it', async () => {
+test('ticks have their own batch, and messages do not wait for it', async () => {
   await tick(1, 'tick 1');
   await arrive([2, 'a']);
   await tick(3, 'tick 3');
@@ -182,14 +182,14 @@ test('ticks have one batch beside those of messages, which do not wait for it', 
   await arrive([4, 'b']);
   expect(idsBegun()).toEqual([['tick 1'], ['a'], ['b']]);
   expect(begun[2]?.batch.behind).toBe(begun[1]?.batch);
-  // While a commit is under way none begins that might be planned on it.
+  // While a commit is under way no batch of ticks begins, because it would be planned on top of it.
   await begun[0]?.finish();
   expect(idsBegun()).toHaveLength(3);
   await begun[1]?.finish();
   expect(idsBegun().at(-1)).toEqual(['tick 3']);
 });
 
-test('a message that joins a tick of its device takes it along, in their order', async () => {
+test('a message that joins a tick of its device takes it along, in order', async () => {
   await arrive([2, 'a']);
   await tick(9, 'tick 9');
   await tick(1, 'tick 1');

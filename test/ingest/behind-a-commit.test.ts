@@ -18,7 +18,7 @@ let process: IngestProcess;
 beforeEach(async () => {
   database = await testDatabase();
   process = ingestProcess(database.url);
-  // Runs at the commit of what a device's evidence was given: waits for whoever holds the lock.
+  // A trigger at the commit of a device's evidence, which waits for whoever holds the lock.
   await database.db.query(`
     create sequence commits;
     create table refused (number int);
@@ -53,7 +53,7 @@ test.each([
   await db.query('insert into refused select unnest($1::int[])', [refused]);
   const device = await insertDevice(db);
   await installProfile(db, device, [countingPurpose(3)]);
-  // That the profile is installed counts too.
+  // The installation of the profile counts too.
   await db.query('alter sequence commits restart');
   const settled: number[] = [];
   const send = async (n: number, val: number) => {
@@ -74,13 +74,13 @@ test.each([
 
   expect(settled).toEqual([0, 1, 2, 3]);
   expect(await storedValues(db, device)).toEqual([25, 26, 27, 15]);
-  // The third in a row: were one of them judged twice, or after a later one, it would not be this.
+  // The third in a row. It would be another one if a value were evaluated twice, or after a later one.
   const judged = (await recordedEvents(db, device)).filter(({ type }) => type === 'sense');
   expect(judged).toMatchObject([{ ts: now + 2 }]);
   expect(await rejections(db, device)).toEqual([]);
 });
 
-test('what was measured behind a commit that failed is judged when it comes again', async () => {
+test('values measured behind a commit that failed are evaluated when they are sent again', async () => {
   const { db } = database;
   const device = await insertDevice(db);
   await installProfile(db, device, [countingPurpose(2)]);
@@ -88,7 +88,7 @@ test('what was measured behind a commit that failed is judged when it comes agai
     process.ingest.ingest(device, measured(sId, [now + n, val]), forever);
   await send('0x01', 0, 0);
   await send('0x01', 1, 0);
-  // Leaves the evidence as it is, and stores a sense that is new: at its commit it is held up.
+  // Leaves the evidence as it is, and stores a new sense, so its commit has to wait.
   await db.query('insert into refused select last_value + 1 from commits');
   const holder = await db.pool.connect();
   await holder.query(`select pg_advisory_lock(${gate})`);
@@ -108,11 +108,11 @@ test('what was measured behind a commit that failed is judged when it comes agai
   expect(judged).toMatchObject([{ ts: now + 5 }]);
 });
 
-test('many devices keep their orders while commits fail now and then', async () => {
+test('many devices keep their order while commits fail now and then', async () => {
   const { db } = database;
   const devices = await Promise.all(Array.from({ length: 20 }, () => insertDevice(db)));
   for (const device of devices) await installProfile(db, device, [countingPurpose(3)]);
-  // Counted is each device's row.
+  // Each device's row counts.
   await db.query('alter sequence commits restart');
   await db.query('insert into refused values (1), (30), (31), (75), (110), (111), (112)');
   const values = Array.from({ length: 24 }, (_, n) => 21 + n);
@@ -123,7 +123,7 @@ test('many devices keep their orders while commits fail now and then', async () 
       const stored = process.ingest.ingest(device, measured('0x01', [now + val, val]), forever);
       sent.push(stored.then(() => settled[i]?.push(val)));
     }
-    // Two rounds are under way, so that one goes on behind the commit of the other.
+    // Two rounds are under way, so one runs behind the commit of the other.
     await sent[(round - 1) * devices.length];
   }
   await Promise.all(sent);
@@ -139,7 +139,7 @@ test('many devices keep their orders while commits fail now and then', async () 
   }
 });
 
-/** Until a commit waits for whoever holds the lock. */
+/** Waits until a commit waits for whoever holds the lock. */
 async function waitForGate(db: Database): Promise<void> {
   const waits = 'select from pg_locks where not granted and objid = $1';
   await expect.poll(async () => (await db.query(waits, [gate])).rowCount).toBe(1);

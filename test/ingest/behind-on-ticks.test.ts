@@ -8,7 +8,7 @@ import { recordedEvents, storedValues, uplink, type IngestProcess } from './harn
 const hourMs = 3_600_000;
 
 let database: TestDatabase;
-/** Its transactions have room for all that time brings, and for a part of it. */
+/** `whole` has room for everything that time triggers in one transaction, `cut` for only a part. */
 let whole: IngestProcess;
 let cut: IngestProcess;
 beforeAll(async () => {
@@ -21,7 +21,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Two states that send a device back and forth on an hour's silence; a value ends it. */
+/** Two states that lead to each other after an hour's silence. A value ends it. */
 const restless = Purpose.parse({
   puId: 7,
   initStId: 1,
@@ -51,7 +51,7 @@ async function addDevice({ ingest }: IngestProcess): Promise<DeviceIdentity> {
   return device;
 }
 
-/** But for its profile's number, which differs. */
+/** The device's events without the number of its profile, which differs. */
 async function eventsOf(device: DeviceIdentity) {
   const events = await recordedEvents(database.db, device);
   return events.map(({ type, ts, body }) => ({
@@ -64,7 +64,7 @@ async function eventsOf(device: DeviceIdentity) {
   }));
 }
 
-test('what is behind is evaluated in several transactions, before the message that waits for it', async () => {
+test('a backlog of ticks is evaluated in several transactions, before the message that waits for it', async () => {
   const hours = 400;
   const at = now + hours * hourMs + 1;
   const message = { ...measured('0x01', [at, 101]), arrivedTs: at };
@@ -79,7 +79,7 @@ test('what is behind is evaluated in several transactions, before the message th
     await Promise.all([message, refused].map((each) => ingest.ingest(device, each, forever)));
   }
   const [one, other] = [await eventsOf(devices[0]), await eventsOf(devices[1])];
-  // Each hour an event and a change of state, beside the purpose that was entered, and the last event.
+  // Each hour an event and a change of state, plus the purpose that was entered and the last event.
   expect(one).toHaveLength(2 * hours + 2);
   expect(one.at(-1)).toEqual({ type: 'sense', ts: at, what: [1, 2] });
   expect(other).toEqual(one);
@@ -89,7 +89,7 @@ test('what is behind is evaluated in several transactions, before the message th
   expect(cut.ingest.depth()).toBe(0);
 });
 
-test('a tick does what there is room for, and the next one goes on', async () => {
+test('a tick does what there is room for, and the next one continues', async () => {
   const device = await addDevice(cut);
   const counts: number[] = [];
   const count = async () => (await eventsOf(device)).length;

@@ -30,7 +30,7 @@ afterAll(async () => {
 const send = (by: IngestProcess, ...points: Point[]) => sendPoints(by, device, points);
 const fired = () => listFired(database.db, device);
 
-/** High values of a clock three weeks slow; `pace`: how fast it goes. */
+/** High values of a clock that is three weeks slow. `pace`: how fast it advances. */
 const late = (arrivedMinutes: number[], pace = 1): Point[] =>
   arrivedMinutes.map((minute) => [
     minute * minuteMs * pace - 3 * weekMs,
@@ -49,7 +49,7 @@ describe('the clock of a sense that was set back three weeks', () => {
     expect(listRemarks(process, since)).toEqual(['clock-back']);
   });
 
-  test('counts from there on: what is older is too late again', async () => {
+  test('counts from there on: older values are too late again', async () => {
     await send(process, ...late([1, 6, 16]), ...late([15, 17]));
     expect(await fired()).toEqual([
       [16 * minuteMs - 3 * weekMs, 46],
@@ -57,20 +57,20 @@ describe('the clock of a sense that was set back three weeks', () => {
     ]);
   });
 
-  test('whoever evaluates it, and in whatever turns', async () => {
+  test('whichever process evaluates it, in whatever order', async () => {
     const turns = [process, another, process, another, another, process];
     for (const [n, point] of late([1, 6, 11, 16, 17, 18]).entries())
       await send(turns[n] as IngestProcess, point);
     expect((await fired()).map(([, val]) => val)).toEqual([46, 47, 48]);
   });
 
-  test('counts no more once its values are newer than all that is stored', async () => {
+  test('no longer applies once its values are newer than everything stored', async () => {
     await send(process, ...late([1, 6, 16]), [20 * minuteMs, 1, 20 * minuteMs], ...late([21]));
     await send(another, ...late([22]), [21 * minuteMs, 99, 21 * minuteMs]);
     expect((await fired()).map(([, val]) => val)).toEqual([46, 99]);
   });
 
-  test('counts within 35 minutes also where a backlog came with it', async () => {
+  test('counts within 35 minutes even if a backlog came with it', async () => {
     const backlog = Array.from({ length: 50 }, (_, n): Point => [-4 * weekMs + n, 1, minuteMs]);
     await send(process, ...backlog, ...late([2, 7, 12, 17, 22, 27, 32]));
     const [[, first] = []] = await fired();
@@ -78,7 +78,7 @@ describe('the clock of a sense that was set back three weeks', () => {
   });
 });
 
-describe('it does not count, where', () => {
+describe('it does not count if', () => {
   test.each<[string, Point[]]>([
     ['there are two values only', late([1, 17])],
     ['it is no quarter of an hour', late([1, 6, 11, 15])],
@@ -105,7 +105,7 @@ describe('it does not count, where', () => {
   });
 });
 
-test('values up to twice and half as fast as time are those of a clock', async () => {
+test('values that advance twice or half as fast as time still count as a clock', async () => {
   await send(process, ...late([1, 6, 16], 2));
   expect(await fired()).toHaveLength(1);
   device = await insertDevice(database.db);
@@ -114,7 +114,7 @@ test('values up to twice and half as fast as time are those of a clock', async (
   expect(await fired()).toHaveLength(1);
 });
 
-test('each sense has a clock of its own', async () => {
+test('each sense has its own clock', async () => {
   await sendPoints(process, device, [[0, 1]], '0x02');
   await send(process, ...late([1, 6]));
   await sendPoints(process, device, late([11]), '0x02');

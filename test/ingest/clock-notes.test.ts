@@ -33,21 +33,21 @@ const listNotes = async () => (await findNotes()).notes;
 
 const values = (...points: Point[]) => send(process, device, points);
 
-test('of a sense whose clock is right there is nothing to say', async () => {
+test('a sense with a correct clock has no note', async () => {
   await values([0, 1], [1, 2]);
   expect(await listNotes()).toEqual([]);
 });
 
-test('how many of the last values came too late, and since when', async () => {
+test('they say how many of the last values came too late, and since when', async () => {
   await values([0, 1]);
-  // In whatever order: the last twelve are older than the newest.
+  // In any order: the last twelve are older than the newest.
   await values(...Array.from({ length: 12 }, (_, n): Point => [-1_000 + ((n * 7) % 12), n, n]));
   expect(await listNotes()).toEqual([{ sId: '0x01', clockTs: now, late: 12, aheadTs: null }]);
   await values([100, 1, 100]);
   expect(await listNotes()).toEqual([]);
 });
 
-test('which time is ahead', async () => {
+test('they say which time is ahead', async () => {
   await values([60_000, 1]);
   const ahead = { sId: '0x01', late: 0, aheadTs: now + 60_000 };
   expect(await findNotes()).toEqual({

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { CowArray } from '../../src/ingest/rules/model.ts';
 
-test('a list with another element has that one, and the list that it was made of has not', () => {
+test('a copy with another element has that element, and the original does not', () => {
   const change = fc.tuple(fc.nat(99), fc.integer());
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 100 }), fc.array(change), (length, changes) => {

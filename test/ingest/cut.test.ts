@@ -28,7 +28,7 @@ const counting = countingPurpose(3);
 /** A busy machine takes its time. */
 const patient = { timeout: 60_000 };
 
-/** What the engine makes of the message as a whole, apart from the move into the purpose. */
+/** What the engine makes of the whole message, without the move into the purpose. */
 const expected = (pId: string) =>
   expectedEvents(
     pId,
@@ -59,7 +59,7 @@ test('a message is stored in as many transactions as it takes, and acknowledged 
   await process.close();
 });
 
-test('a message that very many causes read is cut where one of as many measurements is not', async () => {
+test('a message that many causes read is cut; one of as many measurements without them is not', async () => {
   const process = ingestProcess(database.url);
   const causes = Array.from({ length: 32 }, (_, isGt) => ({ sId: '0x01', thresholds: { isGt } }));
   const never = { sId: '0x01', thresholds: { isGt: 1_000 } };
@@ -83,7 +83,7 @@ test('a message that very many causes read is cut where one of as many measureme
   await process.close();
 });
 
-test('messages behind it keep their order', async () => {
+test('later messages keep their order', async () => {
   const process = ingestProcess(database.url, { maxBatchItems: 30 });
   const device = await insertDevice(db);
   const pId = await installProfile(db, device, [counting]);
@@ -101,7 +101,7 @@ test('messages behind it keep their order', async () => {
   await process.close();
 });
 
-test('a message of which a process stored a part is judged once when it comes again', async () => {
+test('a message stored in part by another process is evaluated once when it is sent again', async () => {
   const device = await insertDevice(db);
   const pId = await installProfile(db, device, [counting]);
   // To another process the database is full from here on.
@@ -129,7 +129,7 @@ test('a message of which a process stored a part is judged once when it comes ag
   await second.close();
 });
 
-test('of a message that is cut one poison item is set apart, and nothing else', async () => {
+test('in a message that is cut, only the one bad item is set apart', async () => {
   await db.query(`
     create function refuse() returns trigger language plpgsql as
     $$ begin raise exception 'poison' using errcode = '22000'; end $$;
@@ -148,7 +148,7 @@ test('of a message that is cut one poison item is set apart, and nothing else', 
   await process.close();
 });
 
-test('what is left of a message whose connection closes is dropped', async () => {
+test('the rest of a message is dropped when its connection closes', async () => {
   const process = ingestProcess(database.url, { maxBatchItems: 30 });
   const device = await insertDevice(db);
   const holder = await db.pool.connect();
@@ -169,7 +169,7 @@ test('what is left of a message whose connection closes is dropped', async () =>
     process.ingest.withdraw(device);
     await holder.query('select pg_advisory_unlock(4243)');
     await sent;
-    // What a transaction held when it closed is stored.
+    // What was in a transaction when it closed is stored.
     await process.ingest.ingest(device, measured('0x02', [now, 1]), forever);
     const stored = await storedValues(db, device);
     expect(stored.length).toBeLessThan(100);
@@ -181,7 +181,7 @@ test('what is left of a message whose connection closes is dropped', async () =>
   await process.close();
 });
 
-test('a measurement that fires a thousand events records them all, in their order', async () => {
+test('a measurement that fires a thousand events records them all, in order', async () => {
   const process = ingestProcess(database.url);
   const device = await insertDevice(db);
   const causes = [{ sId: '0x01', thresholds: { isAny: true } }];

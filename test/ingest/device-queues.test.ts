@@ -5,7 +5,7 @@ import { bisect } from '../../src/ingest/plan.ts';
 import { device, measurementsFragment, tickFragment, fragmentIds } from './fragments.ts';
 
 describe('queues', () => {
-  it('give a device’s messages in the order of their arrival', () => {
+  it('return a device’s messages in order of arrival', () => {
     const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
     for (const id of ['a', 'b', 'c']) queues.add(queue, measurementsFragment(id, 1));
@@ -24,16 +24,16 @@ describe('queues', () => {
     expect(fragmentIds(takeBatch(queues, 100))).toEqual(['b']);
   });
 
-  it('fill a batch up to about the limit and leave the rest in line', () => {
+  it('fill a batch up to about the limit and leave the rest queued', () => {
     const queues = new DeviceQueues(10);
-    // Forty more than its measurements: none was read yet.
+    // Forty more than its measurements, because none was read yet.
     for (const n of [1, 2, 3])
       queues.add(queues.queueOf(device(n)), measurementsFragment(`d${n}`, 60));
     expect(fragmentIds(takeBatch(queues, 150))).toEqual(['d1', 'd2']);
     expect(fragmentIds(takeBatch(queues, 150))).toEqual(['d3']);
   });
 
-  it('take a message larger than the limit alone', () => {
+  it('put a message that is larger than the limit into a batch of its own', () => {
     const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
     queues.add(queue, measurementsFragment('large', 500));
@@ -44,7 +44,7 @@ describe('queues', () => {
     expect(fragmentIds(takeBatch(queues, 100))).toEqual(['small']);
   });
 
-  it('give up what was withdrawn, and keep the rest in line', () => {
+  it('drop what was withdrawn, and keep the rest queued', () => {
     const queues = new DeviceQueues(10);
     const [some, all] = [queues.queueOf(device(1)), queues.queueOf(device(2))];
     const failed: string[] = [];
@@ -87,19 +87,19 @@ describe('queues of several accounts', () => {
   const countOf = (batch: DeviceBatch[], accountId: number) =>
     fragmentIds(batch.filter(({ queue }) => queue.accountId === accountId)).length;
 
-  it('share a batch, however many they are and however much waits for each', () => {
+  it('share a batch, however many they are and however much each has waiting', () => {
     const queues = new DeviceQueues(2_000, 100);
     for (let n = 1; n <= 1_000; n++) fill(queues, n, 1, 1);
     fill(queues, 2_001, 2, 500);
     fill(queues, 2_002, 3, 1);
     const batch = takeBatch(queues, 200);
     expect(countOf(batch, 3)).toBe(1);
-    // A device that was not read yet costs forty besides.
+    // A device that was not read yet costs forty more.
     expect(countOf(batch, 2)).toBeGreaterThan(30);
     expect(countOf(batch, 1)).toBeGreaterThanOrEqual(2);
   });
 
-  it('go on in the same batch where room is left, each device in its order', () => {
+  it('continue in the same batch if room is left, each device in order', () => {
     const queues = new DeviceQueues(10, 100);
     fill(queues, 1, 1, 60);
     fill(queues, 2, 2, 1);
@@ -124,7 +124,7 @@ describe('queues of several accounts', () => {
     );
   });
 
-  it('pay for what is known only later, and for what was spent on parsing', () => {
+  it('pay for costs that are known only later, and for parsing', () => {
     const queues = new DeviceQueues(10, 100);
     fill(queues, 1, 1, 1);
     fill(queues, 2, 2, 1);
@@ -145,7 +145,7 @@ describe('queues of several accounts', () => {
     expect(countOf(takeBatch(parsed, 100), 1)).toBe(0);
   });
 
-  it('pay in the turns of ticks for what those cost', () => {
+  it('pay for ticks in the turns of ticks', () => {
     const queues = new DeviceQueues(100, 100);
     const fallDue = (deviceId: number, accountId: number) =>
       queues.add(queues.queueOf(device(deviceId, accountId)), tickFragment(`${deviceId}`));
@@ -164,7 +164,7 @@ describe('queues of several accounts', () => {
 });
 
 describe('queues that are forgotten', () => {
-  it('are those that were used least recently', () => {
+  it('are the least recently used', () => {
     const queues = new DeviceQueues(3);
     const [first, second, third] = [1, 2, 3].map((n) => queues.queueOf(device(n)));
     queues.queueOf(device(1));
@@ -174,7 +174,7 @@ describe('queues that are forgotten', () => {
     expect(queues.queueOf(device(2))).not.toBe(second);
   });
 
-  it('do not include the one that is asked for, were all others in use', () => {
+  it('do not include the one that is asked for, even if all others are in use', () => {
     const queues = new DeviceQueues(1);
     queues.add(queues.queueOf(device(1)), measurementsFragment('a', 1));
     const asked = queues.queueOf(device(2));
@@ -182,8 +182,8 @@ describe('queues that are forgotten', () => {
   });
 });
 
-describe('what is put back', () => {
-  it('is the next of its device, and waits until the batch it came from is done', () => {
+describe('requeued messages', () => {
+  it('are the next of their device, and wait until their batch is done', () => {
     const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
     for (const id of ['a', 'b']) queues.add(queue, measurementsFragment(id, 1));
@@ -196,7 +196,7 @@ describe('what is put back', () => {
     expect(fragmentIds(takeBatch(queues, 100))).toEqual(['b', 'c']);
   });
 
-  it('goes behind other devices', () => {
+  it('go behind other devices', () => {
     const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
     queues.add(queue, measurementsFragment('a', 1));
@@ -208,8 +208,8 @@ describe('what is put back', () => {
   });
 });
 
-describe('split', () => {
-  it('halves by device, then by message, then by item, keeping the order', () => {
+describe('bisection', () => {
+  it('halves by device, then by message, then by item, in order', () => {
     const queues = new DeviceQueues(10);
     const fragments = ['a', 'b'].map((id) => measurementsFragment(id, 2));
     const [one, two] = [queues.queueOf(device(1)), queues.queueOf(device(2))];

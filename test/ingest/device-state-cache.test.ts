@@ -9,7 +9,7 @@ const jsonBytes = 10_000;
 const contentBytes = 2_000 + 13 * jsonBytes;
 const deviceBytes = 1_500;
 
-/** A device of the account that has just been read, with a content of its own. */
+/** A device of the account that has just been read, with its own content. */
 function read(remembered: ContextCache, accountId: number, deviceId: number, contentId = deviceId) {
   const known = remembered.findContent(accountId, contentId);
   const { pId: _none, ...layout } = compileProfile('', [countingPurpose(1)]);
@@ -52,10 +52,10 @@ test('a content counts once, however many devices have it', () => {
   expect(remembered.findContent(1, 9)).toBeUndefined();
 });
 
-/** So many bytes in all that one account may keep so many devices with contents of their own. */
+/** How many bytes one account needs to keep this many devices with contents of their own. */
 const roomFor = (devices: number) => 8 * devices * (contentBytes + deviceBytes);
 
-test('beyond its share an account forgets the devices that were not used for longest', () => {
+test('beyond its share an account forgets its least recently used devices', () => {
   const each = contentBytes + deviceBytes;
   const remembered = new ContextCache(roomFor(10), Date.now);
   const queues = Array.from({ length: 10 }, (_, deviceId) => read(remembered, 1, deviceId));
@@ -69,7 +69,7 @@ test('beyond its share an account forgets the devices that were not used for lon
   expect(remembered.findContent(1, 1)).toBeUndefined();
 });
 
-test('many plain devices of one account stay, however large its share is', () => {
+test('many plain devices of one account stay, however large their sum is', () => {
   const remembered = new ContextCache(8 * 1_500 * 2_000, Date.now);
   const known = Array.from({ length: 4_000 }, (_, deviceId) => read(remembered, 1, deviceId, 1));
   expect(known.every(({ deviceState }) => deviceState !== null)).toBe(true);
@@ -87,7 +87,7 @@ test('devices of a batch under way are spared', () => {
   expect(remembered.bytes).toBe(contentBytes + deviceBytes);
 });
 
-test('accounts within their shares have no more together than there is', () => {
+test('accounts within their shares together use no more than there is', () => {
   const remembered = new ContextCache(roomFor(10), Date.now);
   for (let deviceId = 0; deviceId < 300; deviceId += 1)
     read(remembered, 1 + (deviceId % 30), deviceId);
@@ -95,7 +95,7 @@ test('accounts within their shares have no more together than there is', () => {
   expect(remembered.bytes).toBeGreaterThan(roomFor(8));
 });
 
-test('an account that has much forgets its own, not those of others', () => {
+test('a large account forgets its own devices, not those of others', () => {
   const remembered = new ContextCache(20 * (contentBytes + deviceBytes), Date.now);
   const quiet = [1, 2, 3].map((accountId) => read(remembered, accountId, 1_000 + accountId));
   for (let deviceId = 0; deviceId < 500; deviceId += 1) read(remembered, 9, deviceId);

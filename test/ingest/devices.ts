@@ -16,7 +16,7 @@ export async function insertDevice(db: Database): Promise<DeviceIdentity> {
   return device as DeviceIdentity;
 }
 
-/** Devices of an account of their own. */
+/** Devices of a new account. */
 export async function insertDevices(db: Database, count: number): Promise<DeviceIdentity[]> {
   const { rows } = await db.query<DeviceIdentity>(
     `with owner as (

@@ -7,7 +7,7 @@ import { forever, ingestProcess, insertDevice, measured, now, uplink } from './h
 
 let database: TestDatabase;
 let own: harness.IngestProcess;
-/** Of the day, of one message, and of the rate. */
+/** The quotas: today, of one message, and the rate. */
 let [left, perMessage, leftNow] = [3, Infinity, Infinity];
 let counted: EventCounts;
 beforeEach(async () => {
@@ -34,7 +34,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Any measurement is recorded, rings, and moves the device to and fro. */
+/** An event of any measurement that is recorded, notifies people and moves the device to and fro. */
 const to = (gotoStId: number) => ({
   evId: 1,
   eventLog: true,
@@ -50,8 +50,8 @@ const swing = Purpose.parse({
   ],
 });
 
-describe('events beyond those of the day', () => {
-  it('are not recorded; measurements are, the device moves, phones ring', async () => {
+describe('events beyond the daily quota', () => {
+  it('are not recorded; measurements are, the device moves, people are notified', async () => {
     const device = await insertDevice(database.db);
     await harness.installProfile(database.db, device, [swing]);
     const points = Array.from({ length: 5 }, (_, n) => [now + n, n] as [number, number]);
@@ -70,7 +70,7 @@ describe('events beyond those of the day', () => {
     expect(counted).toEqual({ measurements: 7, events: 3, leftOut: 4, moves: 8, alarms: 7 });
   });
 
-  it('are said among the rejections, once a minute', async () => {
+  it('are reported as a rejection, once a minute', async () => {
     const device = await insertDevice(database.db);
     await harness.installProfile(database.db, device, [swing]);
     for (let n = 0; n < 10; n += 1)
@@ -103,7 +103,7 @@ describe('events beyond those of the day', () => {
     expect(counted).toEqual({ measurements: 1, events: 1, leftOut: 0, moves: 2, alarms: 1 });
   });
 
-  it("ring also where the device's own engine found them", async () => {
+  it('still notify people, even if the device’s own engine found them', async () => {
     const device = await insertDevice(database.db);
     const pId = await harness.installProfile(database.db, device, [swing]);
     const answer = { pId, state: 'current' as const, engine: 'device' as const };
@@ -122,14 +122,14 @@ describe('events beyond those of the day', () => {
     const events = await harness.recordedEvents(database.db, device);
     expect(events.filter(({ type }) => type === 'sense')).toHaveLength(3);
     expect(own.rings).toHaveLength(5);
-    // A redelivery is known by its row: what has none rings again.
+    // A redelivery is recognised by its row; an event without one notifies people again.
     await own.ingest.ingest(device, uplink({ kind: 'events', items: items.slice(1, 4) }), forever);
     expect(counted).toMatchObject({ events: 3, leftOut: 5 });
     expect(own.rings).toHaveLength(6);
     expect(await harness.recordedEvents(database.db, device)).toEqual(events);
   });
 
-  it('are those of one message beyond what one may bring, also where it is cut', async () => {
+  it('include those of one message beyond its quota, even if it is cut', async () => {
     [left, perMessage] = [100, 4];
     const small = ingestProcess(database.url, {
       maxBatchItems: 3,
@@ -159,7 +159,7 @@ describe('events beyond those of the day', () => {
     ]);
   });
 
-  it('are those beyond the rate, of whichever message; changes of state count', async () => {
+  it('include those beyond the rate, of any message; changes of state count', async () => {
     [left, leftNow] = [100, 6];
     const device = await insertDevice(database.db);
     await harness.installProfile(database.db, device, [swing]);
@@ -177,7 +177,7 @@ describe('events beyond those of the day', () => {
     ]);
   });
 
-  it('are all of a message that could not wait', async () => {
+  it('include all of a message that could not wait', async () => {
     [left, perMessage] = [100, 100];
     const device = await insertDevice(database.db);
     await harness.installProfile(database.db, device, [swing]);

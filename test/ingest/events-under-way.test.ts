@@ -6,7 +6,7 @@ import { createEventQuota, type EventCounts } from '../../src/ingest/event-quota
 import { type Plan, planBatch } from '../../src/ingest/plan.ts';
 import { uplink } from './harness.ts';
 
-/** A plan of one message of the account that records so many events. */
+/** A plan of one message of the account that records this many events. */
 function planOf(accountId: number, count: number): Plan {
   const delivery = { isWithdrawn: false, stored() {}, failed() {} };
   const message = new Message(uplink({ kind: 'none' }), delivery, randomUUID);
@@ -31,7 +31,7 @@ function planOf(accountId: number, count: number): Plan {
 
 const written = (recorded: NewEvent[]) => ({ recorded, opened: new Map<number, number>() });
 
-/** A quota of so many, today or at once. */
+/** A quota of this many events, today or at once. */
 function quotaOf(today: number, now: number) {
   const counts: EventCounts = { measurements: 0, events: 0, leftOut: 0, moves: 0, alarms: 0 };
   const quota = {
@@ -78,7 +78,7 @@ for (const [name, today, now] of [
   });
 }
 
-test('what one account has under way is nothing to another', () => {
+test('what one account has under way does not count for another', () => {
   const { rule } = quotaOf(100, 100);
   rule.dropBeyond(planOf(1, 100), []);
   const other = planOf(2, 100);

@@ -20,7 +20,7 @@ let device: DeviceIdentity;
 let pId: string;
 let own: harness.IngestProcess;
 
-/** So many windows of 1,000 that their evidence is long; one of them that fills moves the device to and fro. */
+/** Enough windows of 1,000 to make their evidence long. One that fills moves the device to and fro. */
 const windows = (evId: number, count: number) => ({
   evId,
   causes: Array.from({ length: count }, (_, n) => ({
@@ -78,7 +78,7 @@ async function findStored(): Promise<Stored> {
 
 const profileOf = () => compileProfile(pId, [purpose]);
 
-/** The evidence that is stored, as text. */
+/** The stored evidence, as text. */
 async function storedEvidence(): Promise<string> {
   const { runtime, log } = await findStored();
   return encodeRuntime(profileOf(), await replay(profileOf(), runtime, log, async () => undefined));
@@ -87,7 +87,7 @@ async function storedEvidence(): Promise<string> {
 const measure = (evaluator: Evaluator, val: number, ts: number) =>
   evaluator.measure({ sId: '0x01', val, ts }, { t: ts, arrivedTs: ts }, true);
 
-/** That after all of these, one a millisecond, by the engine alone. */
+/** The evidence after these values, one a millisecond, by the engine alone. */
 function evidenceAfter(vals: number[]): string {
   const evaluator = new Evaluator(profileOf(), startRuntime(profileOf(), now));
   for (const [n, val] of vals.entries()) measure(evaluator, val, now + n);
@@ -105,7 +105,7 @@ async function send(process: harness.IngestProcess, from: number, count: number)
   await process.ingest.ingest(device, measured('0x01', ...points), forever);
 }
 
-test('a commit adds what was measured, and the whole is written now and then', async () => {
+test('a commit adds what was measured, and now and then writes the whole', async () => {
   let wholes = 0;
   let last: unknown;
   let most = 0;
@@ -129,7 +129,7 @@ test('processes that take the device from each other, or die, leave the evidence
   for (const [n, count] of [30, 1, 50, 7, 300, 2, 90, 4, 4, 120, 33, 8].entries()) {
     await send(n % 3 === 0 ? own : other, sent, count);
     sent += count;
-    // What is remembered of it is gone, as after a start.
+    // Forgets what is remembered of the device, as after a restart.
     if (n % 4 === 3) other.ingest.forget();
   }
   await other.close();
@@ -138,7 +138,7 @@ test('processes that take the device from each other, or die, leave the evidence
   expect(events.filter(({ type }) => type === 'sense').length).toBeGreaterThan(2);
 });
 
-test('a state that the device reports ends what was added', async () => {
+test('a state that the device reports ends the log', async () => {
   await send(own, 0, 20);
   await send(own, 20, 20);
   expect((await findStored()).log).toHaveLength(1);
@@ -156,7 +156,7 @@ test('a state that the device reports ends what was added', async () => {
   expect(await storedEvidence()).not.toBe(before);
 });
 
-test('a program that knows of no log ends it with the whole that it writes', async () => {
+test('a program that does not know the log ends it by writing the whole', async () => {
   for (let n = 0; n < 3; n += 1) await send(own, n * 20, 20);
   const { runtime, log } = await findStored();
   expect(log).toHaveLength(2);
@@ -179,7 +179,7 @@ test('a program that knows of no log ends it with the whole that it writes', asy
   await other.close();
 });
 
-test('short evidence is written as it always was', async () => {
+test('short evidence is written as a whole, as before', async () => {
   const short = await harness.insertDevice(database.db);
   await harness.installProfile(database.db, short, [harness.countingPurpose(3)]);
   for (let n = 0; n < 5; n += 1)

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** So many causes read 0x01; none of them fires. */
+/** This many causes read 0x01; none of them fires. */
 function expensivePurpose(causes: number, texts = ''): Purpose {
   const never = { sId: '0x01', thresholds: { isGt: 1_000 } };
   const often = { sId: '0x01', threshold: { count: 20 }, thresholds: { isGt: 0 } };
@@ -44,7 +44,7 @@ describe('a quiet account beside a noisy one', () => {
     const devices = await insertDevices(db, 2_000);
     await installOn(db, devices, [expensivePurpose(256)]);
     const quiet = await insertDevice(db);
-    // One after the other, so that none that is slow lets others pass.
+    // One transaction at a time, so that others cannot pass a slow one.
     const process = ingestProcess(database.url, { maxInFlight: 1 });
     let open = 0;
     const sendAll = (count: number, from: number) =>
@@ -65,18 +65,18 @@ describe('a quiet account beside a noisy one', () => {
     }
     await noisy;
     expect(waits.length).toBeGreaterThan(5);
-    // Behind the one under way, and one behind that; its own, and what began while it was committed.
+    // The one under way and one behind it, plus its own and one begun while that was committed.
     expect(Math.max(...waits)).toBeLessThanOrEqual(4);
     await process.close();
   });
 });
 
-describe('what one account is to blame for', () => {
+describe('a fault of one account', () => {
   let process: IngestProcess;
   let blamed: DeviceIdentity;
   let others: DeviceIdentity[];
 
-  /** Everybody is known, and everybody's next message shares a transaction. */
+  /** All devices are known, and the next message of each shares a transaction. */
   async function start(): Promise<void> {
     process = ingestProcess(database.url);
     blamed = await insertDevice(db);
@@ -96,13 +96,13 @@ describe('what one account is to blame for', () => {
       ),
     ]);
 
-  /** How often others were in a transaction, and how often together with the one to blame. */
+  /** How often others were in a transaction, and how often together with the one at fault. */
   function triesOf({ deviceId }: DeviceIdentity) {
     const own = process.tries.filter((devices) => devices.has(deviceId));
     return [own.length, own.filter((devices) => devices.has(blamed.deviceId)).length];
   }
 
-  test('a row that the database refuses: the others’ are stored by one more transaction', async () => {
+  test('a row that the database refuses: the others’ rows take one more transaction', async () => {
     await start();
     await db.query(`
       create function refuse() returns trigger language plpgsql as
@@ -137,13 +137,13 @@ describe('what one account is to blame for', () => {
     await process.close();
   });
 
-  test('a millisecond that is full: the others are stored without it', async () => {
+  test('a full millisecond: the others are stored without it', async () => {
     await start();
     const full = Array.from({ length: 1_000 }, (_, n): [number, number] => [now + 9, n]);
     await process.ingest.ingest(blamed, measured('0x01', ...full), forever);
     process.tries.length = 0;
     await sendAll([[now + 9, 5_000]]);
-    // Whether values are repeated is asked of all, once in ten seconds at most.
+    // Repeated values are looked up for all, at most once in ten seconds.
     const [tries = 0, together] = triesOf(others[0] as DeviceIdentity);
     expect(tries - (together ?? 0)).toBe(1);
     expect(tries).toBeLessThanOrEqual(3);
@@ -153,7 +153,7 @@ describe('what one account is to blame for', () => {
   });
 });
 
-test('many large profiles are read by several transactions after a start', async () => {
+test('many large profiles are read in several transactions after a start', async () => {
   const devices = await insertDevices(db, 40);
   const text = 'x'.repeat(14_000);
   for (const device of devices) await installOn(db, [device], [expensivePurpose(256, text)]);

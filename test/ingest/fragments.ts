@@ -8,7 +8,7 @@ export const device = (deviceId: number, accountId = 1): DeviceIdentity => ({
   accountId,
 });
 
-/** A message of `count` measurements that nobody waits for; withdrawn where its failure is to be noted. */
+/** A message of `count` measurements whose sender does not wait. It is withdrawn if its failure has to be noted. */
 export function measurementsFragment(id: string, count: number, failures?: string[]): Fragment {
   const items = Array.from({ length: count }, (_, index) => ({
     index,
@@ -26,7 +26,7 @@ export function measurementsFragment(id: string, count: number, failures?: strin
   return newFragment(message, content, []);
 }
 
-/** Time that comes to a device, and whose end nobody waits for. */
+/** A tick whose end nobody waits for. */
 export function tickFragment(id: string): Fragment {
   const message = new Message(
     uplinkOfTick(0),

@@ -9,7 +9,7 @@ export const warm = {
 };
 export const push = { cloud: { sendPush: true } };
 
-/** State 1 has an alarm; state 2, where a value above 20 leads, none. */
+/** State 1 has an alarm. A value above 20 leads to state 2, which has none. */
 export const freezer = Purpose.parse({
   puId: 7,
   name: 'Freezer',

@@ -22,7 +22,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** An alarm on all of these senses above 8; with `gotoStId` it moves the device there. */
+/** An alarm on all of these senses above 8. With `gotoStId` it moves the device there. */
 async function start(sIds: string[], gotoStId?: number): Promise<void> {
   const causes = sIds.map((sId) => ({ sId, thresholds: { isGt: 8 } }));
   const actions = { ...push, ...(gotoStId !== undefined && { engine: { gotoStId } }) };
@@ -38,7 +38,7 @@ const each = (count: number, point: (n: number) => Point) =>
   Array.from({ length: count }, (_, n) => point(n));
 const freshness = () => firedOf(process).map(({ isFresh }) => isFresh);
 
-test('of a backlog nothing is fresh; the first live value is, and the alarm hears of it', async () => {
+test('nothing in a backlog is fresh; the first live value is, and is signalled to the alarm', async () => {
   await start(['0x01']);
   await values(each(3, (n) => [(n - 20) * minuteMs, 9]));
   expect(freshness()).toEqual([false, false, false]);
@@ -48,7 +48,7 @@ test('of a backlog nothing is fresh; the first live value is, and the alarm hear
   expect(kindsOf(process).filter((kind) => kind === 'heard')).toHaveLength(1);
 });
 
-test('where the backlog moved the device no event fires any more: its alarm hears the first live value', async () => {
+test('if the backlog moved the device, no event fires any more; the first live value is signalled to its alarm', async () => {
   await start(['0x01'], 2);
   await values(each(3, (n) => [(n - 20) * minuteMs, 9]));
   await values(each(8, (n) => [n * hourMs, 9, n * hourMs]));
@@ -62,7 +62,7 @@ test('an hourly uploader is fresh by its newest value', async () => {
   expect(freshness()).toEqual([...Array(9).fill(false), true, true, true]);
 });
 
-test('a clock 16 minutes slow is never fresh', async () => {
+test('values of a clock 16 minutes slow are never fresh', async () => {
   await start(['0x01']);
   await values(each(20, (n) => [(n - 16) * minuteMs, 9, n * minuteMs]));
   expect(freshness()).toEqual(Array(20).fill(false));

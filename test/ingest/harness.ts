@@ -42,12 +42,12 @@ export type IngestProcess = {
   bus: Bus;
   ingest: Omit<Ingest, 'ingest'> & { ingest: ReturnType<typeof promised> };
   down: Downlink[];
-  /** What people are told, and what alarms are; of transactions that failed too. */
+  /** What people are notified of, and the signals to alarms, including those of failed transactions. */
   rings: Ringing[];
   signals: AlarmSignal[];
-  /** How many it has begun. */
+  /** How many transactions it has begun. */
   transactions: () => number;
-  /** The devices of which it tried to store measurements, by transaction. */
+  /** The devices whose measurements each transaction tried to store. */
   tries: Set<number>[];
   close(): Promise<void>;
 };
@@ -78,7 +78,7 @@ export type ProcessOptions = {
   clock?: () => number;
 };
 
-/** One process's ingest on the given database, with what it told its devices. */
+/** One process's ingest on the given database, with what it sent to devices. */
 export function ingestProcess(
   url: string,
   {
@@ -191,7 +191,7 @@ export function uplink(content: UplinkContent, arrivedTs: number = now): Uplink 
   return { topic: 'up/test', excerpt: 'as it came', arrivedTs, content, rejections: [] };
 }
 
-/** A message of measurements of one sense, given as [ts, val] pairs. */
+/** A message with measurements of one sense, given as [ts, val] pairs. */
 export function measured(sId: string, ...points: [number, number][]): Uplink {
   const items = points.map(([ts, val], index) => ({ index, value: { sId, val, ts } }));
   return uplink({ kind: 'measurements', items });
@@ -210,7 +210,7 @@ export async function storedValues(db: Database, device: DeviceIdentity): Promis
   return rows.map(({ val }) => val);
 }
 
-/** A purpose of one state whose only event is recorded when 0x01 exceeds 20 `count` times in a row. */
+/** A purpose of one state, whose only event is recorded when 0x01 exceeds 20 `count` times in a row. */
 export function countingPurpose(count: number, puId = 7): Purpose {
   const causes = [{ sId: '0x01', threshold: { count }, thresholds: { isGt: 20 } }];
   const event = { evId: 3, eventLog: true, causes };
@@ -236,7 +236,7 @@ export async function rejections(db: Database, device: DeviceIdentity) {
   return rows;
 }
 
-/** Until so many wait for a lock that another holds. */
+/** Waits until this many sessions wait for a lock that another holds. */
 export async function waitForBlocked(db: Database, count = 1): Promise<void> {
   await expect
     .poll(async () => (await db.query('select from pg_locks where not granted')).rowCount)

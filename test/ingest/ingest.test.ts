@@ -46,7 +46,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     expect(await storedValues(database.db, own)).toEqual([1, 2]);
   });
 
-  it('tells measurements without a time apart, also within one millisecond', async () => {
+  it('tells measurements without a time apart, even within one millisecond', async () => {
     const own = await insertDevice(database.db);
     const items = [5, 5, 5].map((val, index) => ({ index, value: { sId: '0x01', val } }));
     await process.ingest.ingest(own, uplink({ kind: 'measurements', items }), forever);
@@ -66,7 +66,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     expect(rows).toEqual([{ val: 52.5, long: 13.4 }]);
   });
 
-  it('keeps what is wrong as a rejection, tells the device, and stores the good items', async () => {
+  it('records bad items as rejections, tells the device, and stores the good items', async () => {
     const own = await insertDevice(database.db);
     const sent = [
       { sId: '0x01', val: 1, ts: now },
@@ -101,7 +101,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     );
   });
 
-  it('sets one poison item of a thousand apart and stores the other 999', async () => {
+  it('sets one bad item of a thousand apart and stores the other 999', async () => {
     await database.db.query(
       `create function refuse() returns trigger language plpgsql as
        $$ begin raise exception 'poison' using errcode = '22000'; end $$`,
@@ -126,7 +126,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     expect(await storedValues(database.db, device)).toEqual([1, 2, 3]);
   });
 
-  it('rejects those for which a millisecond has no room left, and stores the others', async () => {
+  it('rejects measurements that a millisecond has no room for, and stores the others', async () => {
     const own = await insertDevice(database.db);
     const vals = Array.from({ length: 999 }, (_, val) => val);
     await process.ingest.ingest(
@@ -159,13 +159,13 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     const [own, other] = [await insertDevice(database.db), await insertDevice(database.db)];
     for (const device of [own, other])
       await process.ingest.ingest(device, measured('0x01', [now, 1]), forever);
-    // Nothing of the device changes, and nobody is told: what is remembered of it stays.
+    // Nothing of the device changes, and no notice is sent, so what is remembered of it stays.
     await database.db.query('update account set removed_at = now() where id = $1', [own.accountId]);
     const late = process.ingest.ingest(own, measured('0x01', [now + 1, 2]), forever);
     const beside = process.ingest.ingest(other, measured('0x01', [now + 1, 2]), forever);
     await expect(late).rejects.toMatchObject({ code: 'device-gone' });
     await beside;
-    // One that is not remembered.
+    // A process that does not remember it.
     const restarted = ingestProcess(database.url);
     const later = restarted.ingest.ingest(own, measured('0x01', [now + 2, 3]), forever);
     await expect(later).rejects.toMatchObject({ code: 'device-gone' });
@@ -184,7 +184,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     for (const n of [4, 5]) {
       await other.ingest.ingest(own, measured('0x01', [now + n, 20 + n]), forever);
     }
-    // The first process still remembers three matches; its version is old, so it reads again.
+    // The first process still remembers three matches. Its version is old, so it reads again.
     await process.ingest.ingest(own, measured('0x01', [now + 6, 26]), forever);
     await other.close();
     const events = await recordedEvents(database.db, own);
@@ -205,7 +205,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     expect(events.map(({ type }) => type)).toEqual(['device', 'sense']);
   });
 
-  it('carries on after every connection was cut, without doubles', async () => {
+  it('continues after every connection was cut, and stores nothing twice', async () => {
     const own = await insertDevice(database.db);
     await installProfile(database.db, own, [countingPurpose(1_000)]);
     const sent = Array.from({ length: 300 }, (_, n) => n);
@@ -240,7 +240,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     expect(await storedValues(database.db, known)).toEqual([1, 2]);
   });
 
-  it('withdraws a message that no transaction holds when its connection closes', async () => {
+  it('withdraws a message that is in no transaction when its connection closes', async () => {
     const own = await insertDevice(database.db);
     const holder = await database.db.pool.connect();
     try {
@@ -252,7 +252,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
       const withdrawn = expect(second).rejects.toMatchObject({ code: 'unavailable' });
       const third = process.ingest.ingest(own, measured('0x01', [now + 2, 3]), forever);
       connection.abort();
-      // While the transaction before it still waits for the database.
+      // While the previous transaction still waits for the database.
       process.ingest.withdraw(own);
       await withdrawn;
       expect(process.ingest.depth()).toBe(2);

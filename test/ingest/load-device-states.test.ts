@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Devices of a new account with a profile each; these say so many different things, of so many bytes. */
+/** Devices of a new account with a profile each. These have this many different contents, of this many bytes. */
 async function insertDevices(
   devices: number,
   contents: number,
@@ -47,7 +47,7 @@ async function insertDevices(
   return rows.map((device) => newDeviceQueue({ ...device, uuid: '' }));
 }
 
-test('a device has its profile also where it is forgotten while others are read', async () => {
+test('a device has its profile even if that is forgotten while others are read', async () => {
   const { db } = database;
   const [first, second] = (await insertDevices(2, 2)) as [DeviceQueue, DeviceQueue];
   const remembered = new ContextCache(1_000_000, Date.now);
@@ -76,7 +76,7 @@ test('a device has its profile also where it is forgotten while others are read'
   }
 });
 
-test('profiles that say the same are compiled and remembered once', async () => {
+test('profiles with the same content are compiled and remembered once', async () => {
   const queues = await insertDevices(100, 1);
   const remembered = new ContextCache(100_000_000, Date.now);
   const { deviceStates } = await createContextLoader(findNewest, remembered)(database.db, queues);
@@ -86,7 +86,7 @@ test('profiles that say the same are compiled and remembered once', async () => 
   expect(remembered.bytes).toBe(2_000 + 13 * 100);
 });
 
-test('a transaction reads no more than it has room for, and one device at least', async () => {
+test('a transaction reads no more than it has room for, but at least one device', async () => {
   const queues = await insertDevices(10, 10, 524_288);
   const remembered = new ContextCache(64 * 2 * 525_000, Date.now);
   const load = createContextLoader(findNewest, remembered);
@@ -100,7 +100,7 @@ test('a transaction reads no more than it has room for, and one device at least'
   expect(one.left.size).toBe(9);
 });
 
-test('what is compiled already takes no room to read', async () => {
+test('compiled contents take no room to read', async () => {
   const queues = await insertDevices(10, 1, 524_288);
   const remembered = new ContextCache(64 * 600_000, Date.now);
   const { left } = await createContextLoader(findNewest, remembered)(database.db, queues);

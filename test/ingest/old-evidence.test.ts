@@ -3,7 +3,7 @@ import { testDatabase } from '../support/database.ts';
 import { countingPurpose, forever, ingestProcess, insertDevice } from './harness.ts';
 import { installProfile, measured, now, recordedEvents } from './harness.ts';
 
-test('evidence that version 0.1 has stored is gone on with, and written in the form of today', async () => {
+test('evidence that version 0.1 stored is continued, and written in today’s form', async () => {
   const database = await testDatabase();
   const { db } = database;
   const device = await insertDevice(db);

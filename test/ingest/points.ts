@@ -2,10 +2,10 @@ import type { DeviceIdentity, SentMeasurement } from '../../src/contract/uplink.
 import type { Database } from '../../src/db/database.ts';
 import { forever, now, recordedEvents, uplink, type IngestProcess } from './harness.ts';
 
-/** A value of 0x01 with its time and that of its arrival, ms after `now`; null: it comes without a time. */
+/** A value of 0x01 with its time and its arrival, ms after `now`. Null: it has no time. */
 export type Point = [ts: number | null, val: number, arrived?: number];
 
-/** Each by a message of its own, one after the other. */
+/** Sends each in a message of its own, one after the other. */
 export async function send(
   by: IngestProcess,
   device: DeviceIdentity,
@@ -19,7 +19,7 @@ export async function send(
   }
 }
 
-/** When events of causes were recorded, ms after `now`, and which value of the first cause fired each. */
+/** The times of recorded sense events, ms after `now`, and the value of the first cause that fired each. */
 export async function listFired(
   db: Database,
   device: DeviceIdentity,
@@ -32,7 +32,7 @@ export async function listFired(
   return found.toSorted(([one], [other]) => one - other);
 }
 
-/** What the device was told of what it sent, from the given place on. */
+/** The notices about its clock that the device received, from the given index on. */
 export const listRemarks = ({ down }: IngestProcess, since = 0) =>
   down
     .slice(since)

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** When an event fired; a device tells of its first state as well. */
+/** The times of fired events. A device also records its first state. */
 async function firings(device: DeviceIdentity): Promise<number[]> {
   const recorded = await harness.recordedEvents(database.db, device);
   return recorded.filter(({ type }) => type === 'sense').map(({ ts }) => ts);
@@ -29,13 +29,13 @@ test('devices that are too many to be read at once are stored one after the othe
   expect(transactions()).toBeGreaterThanOrEqual(devices.length);
   for (const device of devices) {
     expect(await harness.storedValues(db, device)).toEqual([21, 22, 23]);
-    // Twice in a row it takes to fire: nothing was evaluated twice, and nothing left out.
+    // It fires after two in a row: nothing was evaluated twice or left out.
     expect(await firings(device)).toEqual([now + 1]);
   }
   await close();
 });
 
-test('what has been forgotten is read again', async () => {
+test('what was forgotten is read again', async () => {
   const { db, url } = database;
   const { ingest, close } = ingestProcess(url);
   const device = await harness.insertDevice(db);

@@ -5,7 +5,7 @@ import { forever, ingestProcess, insertDevice, now } from './harness.ts';
 import { rejections, storedValues, uplink } from './harness.ts';
 import type { IngestProcess } from './harness.ts';
 
-describe.each(databaseKinds)('what is wrong with many items of one message, on %s', (kind) => {
+describe.each(databaseKinds)('bad items of one message, on %s', (kind) => {
   let database: TestDatabase;
   let process: IngestProcess;
   beforeAll(async () => {
@@ -21,7 +21,7 @@ describe.each(databaseKinds)('what is wrong with many items of one message, on %
     await database.drop();
   });
 
-  it('keeps ten rejections of a message, and how many more there are', async () => {
+  it('leave ten rejections, and the number of further ones', async () => {
     const own = await insertDevice(database.db);
     const items = Array.from({ length: 1_000 }, (_, index) => ({
       index,
@@ -46,7 +46,7 @@ describe.each(databaseKinds)('what is wrong with many items of one message, on %
     expect(errors.at(-1)).toContain('And 997 more in this message.');
   });
 
-  it('keeps ten of a message that is split, and all that the database refused', async () => {
+  it('leave ten if the message is split, plus all that the database refused', async () => {
     const own = await insertDevice(database.db);
     await database.db.query(
       `create trigger poison before insert on measurement
@@ -70,7 +70,7 @@ describe.each(databaseKinds)('what is wrong with many items of one message, on %
   });
 });
 
-describe.each(databaseKinds)('what is wrong with many messages of one minute, on %s', (kind) => {
+describe.each(databaseKinds)('bad items of many messages in one minute, on %s', (kind) => {
   let database: TestDatabase;
   let process: IngestProcess;
   beforeAll(async () => {
@@ -90,7 +90,7 @@ describe.each(databaseKinds)('what is wrong with many messages of one minute, on
   const sendBad = (own: Awaited<ReturnType<typeof insertDevice>>, count: number, ts: number) =>
     Promise.all(Array.from({ length: count }, () => process.ingest.ingest(own, bad(ts), forever)));
 
-  it('keeps sixty one by one, and adds the others up in one row, transaction by transaction', async () => {
+  it('leave sixty rejections, and one row that adds up the others, transaction by transaction', async () => {
     const own = await insertDevice(database.db);
     const other = await insertDevice(database.db);
     const told = process.down.length;
@@ -109,11 +109,11 @@ describe.each(databaseKinds)('what is wrong with many messages of one minute, on
       [own.deviceId],
     );
     expect(rows).toEqual([{ count: 61 }]);
-    // Of its own sixty each, that there are more once, and that of the other device.
+    // Its own sixty each, one notice that there are more, and the one of the other device.
     expect(process.down.length - told).toBe(62);
   });
 
-  it('begins anew with the next minute, and counts it by itself', async () => {
+  it('start anew with the next minute, which is counted separately', async () => {
     const own = await insertDevice(database.db);
     await sendBad(own, 70, now);
     await sendBad(own, 65, now + 60_000);
@@ -121,7 +121,7 @@ describe.each(databaseKinds)('what is wrong with many messages of one minute, on
     expect(counts.toSorted((a, b) => a - b)).toEqual([5, 10]);
   });
 
-  it('good items of the same messages are stored, whatever the minute has', async () => {
+  it('do not keep good items of the same messages from being stored', async () => {
     const own = await insertDevice(database.db);
     await sendBad(own, 100, now);
     const items = [

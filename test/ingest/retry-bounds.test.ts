@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Attempts, mayFollow, noteRedelivery, retryBounds } from '../../src/ingest/retry.ts';
 
-test('redeliveries are expected for ten seconds after the last one that was met', () => {
+test('redeliveries are expected for ten seconds after the last one', () => {
   const redeliveries = { untilMs: -Infinity };
   noteRedelivery(redeliveries, 5);
   expect(redeliveries.untilMs).toBe(10_005);
@@ -9,7 +9,7 @@ test('redeliveries are expected for ten seconds after the last one that was met'
   expect(redeliveries.untilMs).toBe(20_004);
 });
 
-test('the bounds are counted from the first attempt that stored nothing, and anew after one that did', () => {
+test('the bounds are counted from the first attempt that stored nothing, and anew after a success', () => {
   let monotonicMs = 1_000;
   const attempts: Attempts = { failures: 0, sinceMs: 0 };
   const may = () =>

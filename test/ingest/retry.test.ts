@@ -24,7 +24,7 @@ afterEach(async () => {
 
 const start = (options: ProcessOptions) => (process = ingestProcess(database.url, options));
 
-/** What the database says to each measurement of the value 666. */
+/** What the database answers to each measurement with the value 666. */
 const answerWith = (sqlState: string) =>
   db.query(`
     create trigger refused before insert on measurement
@@ -39,7 +39,7 @@ describe.each([
   ['chose another transaction in a deadlock, each time', '40P01'],
   ['has other tables', '42703'],
 ])('a database that %s', (_what, sqlState) => {
-  test('is tried so often; then nothing is acknowledged, and all is stored when it is sent again', async () => {
+  test('is tried a limited number of times; then nothing is acknowledged, and a repetition stores everything', async () => {
     start({ retry: { attempts: 4, forMs: 600_000 } });
     await send(0, 1);
     await answerWith(sqlState);
@@ -57,7 +57,7 @@ describe.each([
     expect(await storedValues(db, device)).toEqual([1, 666, 2]);
   });
 
-  test('is tried for so long', async () => {
+  test('is tried for a limited time', async () => {
     start({ retry: { attempts: 1_000_000, forMs: 1_000 } });
     await answerWith(sqlState);
     await expect(send(1, 666)).rejects.toMatchObject({ code: 'unavailable' });
@@ -65,7 +65,7 @@ describe.each([
   });
 });
 
-test('what waited behind messages that were given up comes again too, so that the order stays', async () => {
+test('messages that waited behind given-up ones are sent again too, so the order stays', async () => {
   start({ retry: { attempts: 5, forMs: 600_000 } });
   await answerWith('53100');
   const order: string[] = [];
@@ -85,7 +85,7 @@ test('what waited behind messages that were given up comes again too, so that th
   expect(process.ingest.depth()).toBe(0);
 });
 
-test('nor is what a batch had planned on top of one that was given up', async () => {
+test('nor is what a batch planned on top of one that was given up', async () => {
   start({ retry: { attempts: 2, forMs: 600_000 } });
   await send(0, 0);
   await db.query(`
@@ -101,7 +101,7 @@ test('nor is what a batch had planned on top of one that was given up', async ()
   await holder.query('select pg_advisory_lock(4245)');
   const first = process.ingest.ingest(device, measured('0x02', [now, 1]), forever);
   const fails = [expect(first).rejects.toMatchObject({ code: 'unavailable' })];
-  // Its commit waits for the lock: the second is planned behind it.
+  // Its commit waits for the lock, and the second batch is planned behind it.
   await waitForBlocked(db);
   fails.push(expect(send(1, 1)).rejects.toMatchObject({ code: 'unavailable' }));
   await expect.poll(process.transactions).toBe(3);
@@ -127,7 +127,7 @@ describe('an item that the database refuses', () => {
     payload,
   });
 
-  test('keeps the whole payload of its message, and the others of it are stored', async () => {
+  test('keeps the whole payload of its message, and the message’s other items are stored', async () => {
     start({});
     await answerWith('23514');
     await process.ingest.ingest(device, message(whole, 7), forever);
@@ -138,7 +138,7 @@ describe('an item that the database refuses', () => {
     expect(whole.length).toBeGreaterThan(5_000);
   });
 
-  test('keeps it once, where several of a message are refused', async () => {
+  test('keeps it once, even if several items of a message are refused', async () => {
     start({});
     await answerWith('23514');
     await process.ingest.ingest(device, message(whole, 2, 7, 11), forever);
@@ -155,7 +155,7 @@ describe('an item that the database refuses', () => {
   });
 });
 
-test('messages of a device keep their order while a batch of it is split', async () => {
+test('messages of a device keep their order while its batch is split', async () => {
   start({ anotherAtMessages: 1 });
   await send(0, 0);
   await answerWith('23514');
@@ -169,7 +169,7 @@ test('messages of a device keep their order while a batch of it is split', async
     await holder.query('select pg_advisory_lock(4244)');
     const stored: string[] = [];
     const note = (name: string, sent: Promise<void>) => sent.then(() => stored.push(name));
-    // Split: the first is refused, the second waits; the third must not be stored before it.
+    // Split: the first is refused, the second waits, and the third must not be stored before it.
     const sent = [note('first', send(1, 666)), note('second', send(2, 5))];
     await expect.poll(() => stored).toEqual(['first']);
     sent.push(note('third', send(3, 3)));

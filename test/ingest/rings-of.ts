@@ -3,14 +3,14 @@ import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { Actions, Fired as Firing } from '../../src/contract/actions.ts';
 
-/** An event of which people are told, with the actions of its purpose. */
+/** An event that people are notified of, with the actions of its purpose. */
 export type Ringing = Firing & { actions: Actions };
 
 type Fired = FiredSignal & { device: DeviceIdentity };
 
 /**
- * The firings of which people are told: fresh ones, the first of each episode, and all notices; of reported
- * events those that are not stored yet. Says on the other events that nobody is.
+ * The firings that people are notified of: fresh ones, the first of each episode, all notices, and reported events that
+ * are not stored yet. Marks the other events as notifying nobody.
  */
 export async function ringsOf(tx: Sql, signals: readonly AlarmSignal[]): Promise<Ringing[]> {
   const fired = signals.filter((one) => one.kind === 'fired');

@@ -56,7 +56,7 @@ describe.each(databaseKinds)('values without a time, on %s', (kind) => {
     },
   );
 
-  test.each([-hourMs, yearMs])('and so are states that it reports (%d ms)', async (byMs) => {
+  test.each([-hourMs, yearMs])('and so are reported states (%d ms)', async (byMs) => {
     await values([null, 1, 0]);
     const report = (arrived: number) => {
       const content: UplinkContent = { kind: 'state', report: { puId: 7, stId: 1 } };
@@ -75,7 +75,7 @@ describe.each(databaseKinds)('values without a time, on %s', (kind) => {
   });
 });
 
-describe('the time that a value without one is given', () => {
+describe('the time given to a value without one', () => {
   const without = (count: number): UplinkContent => ({
     kind: 'measurements',
     items: Array.from({ length: count }, (_, index) => ({ index, value: { sId: '0x1', val: 1 } })),
@@ -85,19 +85,19 @@ describe('the time that a value without one is given', () => {
   const give = (queue: ReturnType<typeof newDeviceQueue>, count: number, arrivedTs: number) =>
     timesOf(assignTimestamps({ content: without(count), arrivedTs }, queue));
 
-  test('is its own, however many come at once', () => {
+  test('is unique, however many come at once', () => {
     const queue = newDeviceQueue(someDevice(1));
     const times = [...give(queue, 20_000, now), ...give(queue, 1, now + 1)];
     expect(new Set(times).size).toBe(20_001);
   });
 
-  test('is that of its arrival where the last one was given by a clock that was ahead', () => {
+  test('is that of its arrival if the last one came from a clock that was ahead', () => {
     const queue = newDeviceQueue(someDevice(1));
     give(queue, 1, now + yearMs);
     expect(give(queue, 2, now)).toEqual([now, now + 1]);
   });
 
-  test('begins anew when the clock was set, by however little', () => {
+  test('starts anew when the clock was set, by however little', () => {
     const queues = new DeviceQueues(10);
     const queue = queues.queueOf(someDevice(1));
     give(queue, 1, now + 5_000);

@@ -38,7 +38,7 @@ const values = (...points: Point[]) => send(process, device, points);
 const kinds = () => kindsOf(process);
 
 describe('a reported state', () => {
-  test('that is another one is a move, and one that the device is in is nothing', async () => {
+  test('that is another one is a move; the one that the device is in is nothing', async () => {
     await values([0, 9]);
     await tell({ kind: 'state', report: { puId: 7, stId: 1, ts: now + 1 } });
     await tell({ kind: 'state', report: { puId: 7, stId: 2, ts: now + 2 } });
@@ -82,7 +82,7 @@ describe('an event that the device reports', () => {
     return tell({ kind: 'events', items: [{ index: null, value }] });
   };
 
-  test('is a firing with a key, the first of its episode each time', async () => {
+  test('is a firing with a key, each time the first of its episode', async () => {
     await tell({ kind: 'profile-answer', answer: { pId, state: 'current', engine: 'device' } });
     await report(now);
     await report(now + 1);
@@ -100,7 +100,7 @@ describe('an event that the device reports', () => {
     );
   });
 
-  test('is only recorded where the service evaluates: it finds it itself', async () => {
+  test('is only recorded if the service evaluates, because that finds it itself', async () => {
     await tell({ kind: 'profile-answer', answer: { pId, state: 'current', engine: 'service' } });
     await report(now);
     expect(kinds()).toEqual([]);
@@ -108,7 +108,7 @@ describe('an event that the device reports', () => {
   });
 });
 
-describe('a notice that leads back, which the device reports', () => {
+describe('a notice that leads back, reported by the device', () => {
   const back = { evId: 1, causes: warm.causes, actions: { ...push, engine: { gotoStId: 1 } } };
   const states = [
     { stId: 1, events: [] },
@@ -141,7 +141,7 @@ describe('a notice that leads back, which the device reports', () => {
     expect(told()).toEqual(['told', 'told']);
   });
 
-  test('is not told where the device was there already', async () => {
+  test('is not signalled if the device was there already', async () => {
     await state(1, 10);
     await event(3, 20);
     await state(1, 20);
@@ -149,14 +149,14 @@ describe('a notice that leads back, which the device reports', () => {
   });
 });
 
-describe('a sense is heard, where an alarm waits for it', () => {
+describe('a sense is heard, if an alarm waits for it', () => {
   test('with the first fresh value after a firing that was too old', async () => {
     await values([-20 * minuteMs, 9], [-19 * minuteMs, 9], [0, 9, 1], [1, 9, 2]);
     expect(kinds()).toEqual(['fired', 'fired', 'fired', 'heard', 'fired']);
     expect(process.signals[3]).toMatchObject({ sIds: ['0x01'], arrivedTs: now + 1 });
   });
 
-  test('in whatever state, and after what the value ends', async () => {
+  test('in any state, and after the firing that the value ends', async () => {
     await values([-20 * minuteMs, 25], [0, 9]);
     expect(kinds()).toEqual(['fired', 'moved', 'heard']);
     process.signals.length = 0;
@@ -165,7 +165,7 @@ describe('a sense is heard, where an alarm waits for it', () => {
     expect(kinds()).toEqual(['moved']);
   });
 
-  test('that another process has stored', async () => {
+  test('even if another process stored the firing', async () => {
     const waiting = new Map([[device.deviceId, new Set(['0x01', '0x02'])]]);
     const another = ingestProcess(database.url, { listWaitingSenses: async () => waiting });
     await send(another, device, [
@@ -177,7 +177,7 @@ describe('a sense is heard, where an alarm waits for it', () => {
     await another.close();
   });
 
-  test('a value that came too late says nothing', async () => {
+  test('a value that came too late signals nothing', async () => {
     await values([-20 * minuteMs, 9], [5 * minuteMs, 30, 5 * minuteMs]);
     process.signals.length = 0;
     const waiting = new Map([[device.deviceId, new Set(['0x01'])]]);
@@ -188,7 +188,7 @@ describe('a sense is heard, where an alarm waits for it', () => {
   });
 });
 
-describe('alarms end, they are told, where', () => {
+describe('alarms end, with a signal, if', () => {
   const ends = [{ kind: 'profile', arrivedTs: now + 1 }];
   beforeEach(async () => {
     await tell({ kind: 'profile-answer', answer: { pId, state: 'current' } });
@@ -206,14 +206,14 @@ describe('alarms end, they are told, where', () => {
     expect(process.signals).toMatchObject(ends);
   });
 
-  test('the device begins to evaluate by itself, and not where it says so once more', async () => {
+  test('the device begins to evaluate by itself, but not if it says so again', async () => {
     const answer = { pId, state: 'current' as const, engine: 'device' as const };
     await tell({ kind: 'profile-answer', answer }, 1);
     await tell({ kind: 'profile-answer', answer }, 2);
     expect(process.signals).toMatchObject(ends);
   });
 
-  test('a sense is taken out of the configuration, and not where one is added', async () => {
+  test('a sense is removed from the configuration, but not if one is added', async () => {
     const [module] = configuration.module;
     const withSenses = (...sIds: string[]): UplinkContent => ({
       kind: 'configuration',

@@ -37,7 +37,7 @@ const values = (...points: Point[]) => send(process, device, points);
 const kinds = () => kindsOf(process);
 
 describe('a firing', () => {
-  test('says which event it is, of which device, and how it stands in its episode', async () => {
+  test('names its event and device, and its place in the episode', async () => {
     await values([0, 9], [1, 9.5, 5]);
     const of = { puId: 7, stId: 1, evId: 1 };
     const common = {
@@ -62,12 +62,12 @@ describe('a firing', () => {
     ]);
   });
 
-  test('is fresh where the measurement that completed it is 15 minutes old at most', async () => {
+  test('is fresh if the measurement that completed it is at most 15 minutes old', async () => {
     await values([-15 * minuteMs - 1, 9], [-15 * minuteMs, 9], [0, 9]);
     expect(firedOf(process).map(({ isFresh }) => isFresh)).toEqual([false, true, true]);
   });
 
-  test('says where the same measurement moved the device, by a later event, and that it moved', async () => {
+  test('names the state to which a later event of the same measurement moved the device', async () => {
     await values([0, 25]);
     const [from, to] = [1, 2].map((stId) => ({ puId: 7, stId }));
     expect(process.signals).toMatchObject([
@@ -83,7 +83,7 @@ describe('a firing', () => {
     expect(firedOf(process).map(({ isFirst }) => isFirst)).toEqual([true, true]);
   });
 
-  test('of which nobody is told is not signalled, nor is a move without alarms', async () => {
+  test('that notifies nobody is not signalled, nor is a move without alarms', async () => {
     const log = Purpose.parse({
       ...freezer,
       states: [
@@ -103,7 +103,7 @@ describe('a firing', () => {
 });
 
 describe('alarms are decided by one transaction of a device after the other', () => {
-  test('each that has signals raises its version', async () => {
+  test('each transaction with signals raises its version', async () => {
     const versionOf = async () => {
       const { rows } = await database.db.query<{ version: number }>(
         'select version from device_state where device_id = $1',
@@ -119,7 +119,7 @@ describe('alarms are decided by one transaction of a device after the other', ()
     expect(await versionOf()).toBe(before + 1);
   });
 
-  test('what they say of an event is recorded with it', async () => {
+  test('what they decide about an event is recorded with it', async () => {
     const recorded = Purpose.parse({
       ...freezer,
       states: [{ stId: 1, events: [{ ...warm, eventLog: true, actions: push }] }],
@@ -134,7 +134,7 @@ describe('alarms are decided by one transaction of a device after the other', ()
   });
 });
 
-test('of several messages in one transaction each is told of in its order', async () => {
+test('several messages in one transaction are signalled in order', async () => {
   const sent = [9, 1, 25].map((val, n) => measured('0x01', [now + n, val]));
   const messages = [...sent, uplink({ kind: 'state', report: { puId: 7, stId: 1, ts: now + 9 } })];
   await Promise.all(messages.map((message) => process.ingest.ingest(device, message, forever)));

@@ -16,7 +16,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-it('a description larger than it may be is a rejection, and the one before stays', async () => {
+it('a configuration that is too large is a rejection, and the one before stays', async () => {
   const device = await harness.insertDevice(database.db);
   const describeAs = (configuration: Configuration) =>
     own.ingest.ingest(device, uplink({ kind: 'configuration', configuration }), forever);
@@ -37,7 +37,7 @@ it('a description larger than it may be is a rejection, and the one before stays
   expect(await stored()).toEqual(right);
 });
 
-it("a device's answer counts, and its words are cut", async () => {
+it('a device’s answer counts, and its text is cut', async () => {
   const device = await harness.insertDevice(database.db);
   const pId = await harness.installProfile(database.db, device, [countingPurpose(1)]);
   const answer = { pId, state: 'rejected' as const, text: 'no room for it' };

@@ -6,7 +6,7 @@ import { forever, ingestProcess, insertDevice, installProfile, measured, now } f
 import { recordedEvents } from './harness.ts';
 import type { IngestProcess } from './harness.ts';
 
-test('processes that take devices from each other again and again judge as a single one would', async () => {
+test('processes that take devices from each other again and again evaluate as a single one would', async () => {
   const database = await testDatabase();
   const { db } = database;
   const purpose = Purpose.parse({
@@ -74,7 +74,7 @@ test('processes that take devices from each other again and again judge as a sin
   await database.drop();
 });
 
-/** A sequence that looks random, and is the same at every run (Park and Miller's). */
+/** A sequence that looks random, and is the same in every run (Park and Miller's). */
 function randomFrom(seed: number): () => number {
   let state = seed * 48_271;
   return () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;

@@ -25,7 +25,7 @@ afterEach(async () => {
 
 const pace: Partial<TickPace> = { lookMs: 5, portionMs: 5 };
 
-/** Each tick is stored as soon as it is brought: its row goes. */
+/** Stores each tick at once: its row goes. */
 async function store(device: DeviceIdentity, { stored }: Delivery): Promise<void> {
   brought.push(device);
   await db.query('delete from device_due where device_id = $1', [device.deviceId]);
@@ -62,13 +62,13 @@ const fallDue = (devices: DeviceIdentity[], ts: number) =>
 
 const idsOf = (devices: DeviceIdentity[]) => devices.map(({ deviceId }) => deviceId);
 
-/** Until so many looks have followed. */
+/** Waits until this many looks have followed. */
 async function looks(count: number): Promise<void> {
   const from = behind.length;
   await expect.poll(() => behind.length).toBeGreaterThanOrEqual(from + count);
 }
 
-test('what is due is brought in its order; what is not due yet is not', async () => {
+test('what is due is evaluated in order; what is not due yet is not', async () => {
   const [first, second, later] = await insertDevices(db, 3);
   await fallDue([second as DeviceIdentity], now - 6_000);
   await fallDue([first as DeviceIdentity], now - 7_000);
@@ -94,7 +94,7 @@ test('the process that has the device takes it at once, another one five seconds
   await expect.poll(() => idsOf(brought)).toEqual(idsOf([here, elsewhere]));
 });
 
-test('whether another process may have the device is known where that is decided', async () => {
+test('whether another process has the device is known from its presence', async () => {
   const [connected, away, unknown] = (await insertDevices(db, 3)) as [
     DeviceIdentity,
     DeviceIdentity,
@@ -111,7 +111,7 @@ test('whether another process may have the device is known where that is decided
   expect(idsOf(brought).toSorted()).toEqual(idsOf([away, unknown]));
 });
 
-test('an account of which much is due hides nothing of others, and one that must wait is left out', async () => {
+test('an account with much due hides nothing of others, and one that must wait is left out', async () => {
   const many = await insertDevices(db, 50);
   const held = await insertDevices(db, 50);
   const one = await insertDevice(db);
@@ -130,7 +130,7 @@ test('an account of which much is due hides nothing of others, and one that must
   expect(brought.some(({ accountId }) => accountId === heldId)).toBe(false);
 });
 
-test('one of a device that perhaps nobody listened to waits until that is known', async () => {
+test('a tick of a device that perhaps nobody listened to waits until that is known', async () => {
   const [known, unknown] = (await insertDevices(db, 2)) as [DeviceIdentity, DeviceIdentity];
   await fallDue([known, unknown], now - 6_000);
   let isKnown = false;
@@ -142,7 +142,7 @@ test('one of a device that perhaps nobody listened to waits until that is known'
   await expect.poll(() => idsOf(brought)).toEqual(idsOf([known, unknown]));
 });
 
-test('no more are under way than may be, and each once', async () => {
+test('no more are under way than allowed, and each once', async () => {
   const devices = await insertDevices(db, 30);
   await fallDue(devices, now - 60_000);
   const waiting: Delivery[] = [];
@@ -165,7 +165,7 @@ test('no more are under way than may be, and each once', async () => {
   expect(new Set(idsOf(brought)).size).toBe(30);
 });
 
-test('what cannot be stored is put off for a minute, then two, up to an hour', async () => {
+test('a tick that cannot be stored is postponed by a minute, then two, up to an hour', async () => {
   const [refused, other] = (await insertDevices(db, 2)) as [DeviceIdentity, DeviceIdentity];
   await fallDue([refused, other], now - 60_000);
   let time = now;
@@ -198,7 +198,7 @@ test('what cannot be stored is put off for a minute, then two, up to an hour', a
   }
 });
 
-test('what another process has, or the database cannot take for now, is brought again', async () => {
+test('a tick that another process has, or that the database cannot store for now, is tried again', async () => {
   const [left, away] = (await insertDevices(db, 2)) as [DeviceIdentity, DeviceIdentity];
   await fallDue([left, away], now - 60_000);
   const tried = new Map<number, number>();

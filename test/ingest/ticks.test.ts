@@ -51,7 +51,7 @@ test('a tick that finds nothing removes its row, and raises the version of the d
   expect(await rejections(db, device)).toEqual([]);
 });
 
-test('a device that is not due any more, or was removed, is left as it is', async () => {
+test('a device that is no longer due, or was removed, is left as it is', async () => {
   const { version } = await rowsOf(device);
   await expect(tick(process, device)).rejects.toMatchObject({ code: 'device-gone' });
   expect(await rowsOf(device)).toEqual({ due: null, version });
@@ -61,7 +61,7 @@ test('a device that is not due any more, or was removed, is left as it is', asyn
   await expect(tick(process, device)).rejects.toMatchObject({ code: 'device-gone' });
 });
 
-test('one that another transaction has is left to the next look, and holds nobody up', async () => {
+test('one that another transaction holds is left to the next look, and delays nobody', async () => {
   await installProfile(db, device, [countingPurpose(2)]);
   await fallDue(device, now);
   const other = await insertDevice(db);
@@ -84,7 +84,7 @@ test('one that another transaction has is left to the next look, and holds nobod
   expect((await rowsOf(device)).due).toBeNull();
 });
 
-test('messages of the device wait for a tick that holds it, and come behind it', async () => {
+test('messages of the device wait for a tick that holds it, and follow it', async () => {
   await installProfile(db, device, [countingPurpose(2)]);
   await fallDue(device, now);
   const second = ingestProcess(database.url);
@@ -116,7 +116,7 @@ test('messages of the device wait for a tick that holds it, and come behind it',
   }
 });
 
-test('what others remember of the device is void after a tick', async () => {
+test('a tick makes what others remember of the device invalid', async () => {
   await installProfile(db, device, [countingPurpose(2)]);
   const second = ingestProcess(database.url);
   try {
@@ -125,14 +125,14 @@ test('what others remember of the device is void after a tick', async () => {
     await tick(process, device);
     const before = second.transactions();
     await second.ingest.ingest(device, measured('0x01', [now + 1, 22]), forever);
-    // The first one finds another version, and the second one reads the device again.
+    // The first attempt finds another version, and the second one reads the device again.
     expect(second.transactions() - before).toBe(2);
   } finally {
     await second.close();
   }
 });
 
-test('one that the database refuses fails alone, and is no rejection of its device', async () => {
+test('a tick that the database refuses fails alone, and is no rejection of its device', async () => {
   const other = await insertDevice(db);
   await fallDue(device, now);
   await fallDue(other, now);

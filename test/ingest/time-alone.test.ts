@@ -24,7 +24,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A purpose of an alarm on these causes, which moves the device, where it says so, to a state without any. */
+/** A purpose with an alarm on these causes. With `gotoStId` it moves the device to a state without alarms. */
 function alarmOn(causes: object[], gotoStId?: number): Purpose {
   const actions = { ...push, ...(gotoStId !== undefined && { engine: { gotoStId } }) };
   const states = [{ stId: 1, events: [{ evId: 1, eventLog: true, causes, actions }] }, { stId: 2 }];
@@ -44,7 +44,7 @@ async function start(causes: object[], gotoStId?: number): Promise<void> {
 
 const values = (...points: Point[]) => send(process, device, points);
 
-/** A tick that comes when all is due. */
+/** A tick that comes when everything is due. */
 const tick = ({ ingest }: IngestProcess = process): Promise<void> =>
   new Promise((stored, failed) => ingest.tick(device, { isWithdrawn: false, stored, failed }));
 
@@ -57,7 +57,7 @@ const firings = (of: IngestProcess = process) =>
   }));
 
 describe('a cause with `forMs`', () => {
-  test('fires by a tick when nothing else comes', async () => {
+  test('fires by a tick if nothing else arrives', async () => {
     await start([warm]);
     await values([0, 9]);
     expect(firings()).toEqual([]);
@@ -67,7 +67,7 @@ describe('a cause with `forMs`', () => {
     expect(firedOf(process)[0]?.event.why).toMatchObject([{ heldMs: 10 * minuteMs, sinceTs: now }]);
   });
 
-  test('fires just before the first message that comes later, whatever it brings', async () => {
+  test('fires just before the first later message, whatever that contains', async () => {
     await start([warm]);
     await values([0, 9]);
     const report = { puId: 7, stId: 1, ts: now + 11 * minuteMs };
@@ -88,7 +88,7 @@ describe('a cause with `forMs`', () => {
     expect(kindsOf(process)).toEqual(['fired', 'ended']);
   });
 
-  test('fires in an upload where a later value shows that it lasted, and not where it did not', async () => {
+  test('fires in an upload if a later value shows that it lasted, and not if it did not', async () => {
     await start([warm]);
     const upload = (...points: [number, number][]) => ({
       ...measured('0x01', ...points.map(([m, val]): [number, number] => [now + m * minuteMs, val])),
@@ -100,7 +100,7 @@ describe('a cause with `forMs`', () => {
 });
 
 describe('a cause with `noneForMs`', () => {
-  test('is told again after it was heard, whatever `measurement.count` says', async () => {
+  test('fires again after the sense was heard, whatever `measurement.count` is', async () => {
     await start([{ ...silent, measurement: { count: 3 } }]);
     await values([0, 5]);
     await tick();
@@ -110,7 +110,7 @@ describe('a cause with `noneForMs`', () => {
     expect(firedOf(process).map(({ isFirst }) => isFirst)).toEqual([true, true]);
   });
 
-  test('fires by a tick once the sense was silent for so long, and tells its newest value', async () => {
+  test('fires by a tick once the sense was silent for that long, and reports its newest value', async () => {
     await start([silent]);
     await values([0, 5], [minuteMs, 6, minuteMs]);
     await tick();
@@ -125,7 +125,7 @@ describe('a cause with `noneForMs`', () => {
   });
 
   test.each(['the same process', 'another one'])(
-    'tells the last of more than sixteen values of one millisecond, by %s',
+    'reports the last of more than sixteen values of one millisecond, by %s',
     async (who) => {
       await start([silent]);
       await values(...Array.from({ length: 18 }, (_, n): Point => [0, n]));
@@ -135,21 +135,21 @@ describe('a cause with `noneForMs`', () => {
     },
   );
 
-  test('to whichever process, and tells a value that was ahead', async () => {
+  test('at whichever process, and reports a value that was ahead', async () => {
     await start([silent]);
     await values([0, 5], [4 * minuteMs, 6, minuteMs]);
     await tick(another);
     expect(firings(another)).toEqual([{ minute: 31, arrived: 31, senses: [6] }]);
   });
 
-  test('is not ended by what came too late, or is stored already', async () => {
+  test('is not ended by values that came too late, or are stored already', async () => {
     await start([silent]);
     await values([0, 5], [-1, 6, 20 * minuteMs], [0, 5, 25 * minuteMs]);
     await tick();
     expect(firings()).toEqual([{ minute: 30, arrived: 30, senses: [5] }]);
   });
 
-  test('fires beside other causes with what completes it', async () => {
+  test('fires with other causes when the last of them is completed', async () => {
     await start([silent, { sId: '0x02', thresholds: { isGt: 20 } }]);
     await values([0, 5]);
     await tick();
@@ -158,7 +158,7 @@ describe('a cause with `noneForMs`', () => {
     expect(firings()).toEqual([{ minute: 60, arrived: 60, senses: [5, 21] }]);
   });
 
-  test('moves the device, and alarms are told so', async () => {
+  test('moves the device, and alarms are signalled', async () => {
     await start([silent], 2);
     await values([0, 5]);
     await tick();
@@ -171,28 +171,28 @@ describe('a cause with `noneForMs`', () => {
   });
 });
 
-describe('a device that never speaks', () => {
+describe('a device that never sends', () => {
   const fallDue = () =>
     database.db.query(
       `insert into device_due (device_id, account_id, due_at) values ($1, $2, ms_to_timestamp($3))`,
       [device.deviceId, device.accountId, now],
     );
 
-  test('has what is pending become current by its tick, and fires without a value', async () => {
+  test('has its pending profile made current by its tick, and fires without a value', async () => {
     await start([silent]);
     await fallDue();
     await tick();
     expect(firings()).toEqual([{ minute: 30, arrived: 30, senses: [] }]);
   });
 
-  test('has it fire before its first message, where that comes later', async () => {
+  test('has it fire before its first message, if that comes later', async () => {
     await start([silent]);
     await values([40 * minuteMs, 5, 40 * minuteMs]);
     expect(firings()).toEqual([{ minute: 30, arrived: 30, senses: [] }]);
     expect(kindsOf(process)).toEqual(['fired', 'ended']);
   });
 
-  test('is counted from the installation, where another sense of it spoke before', async () => {
+  test('is counted from the installation, even if another sense of it was heard before', async () => {
     await start([silent]);
     await send(process, device, [[10 * minuteMs, 5, 10 * minuteMs]], '0x02');
     await tick();
@@ -200,7 +200,7 @@ describe('a device that never speaks', () => {
   });
 });
 
-describe('where the device evaluates itself', () => {
+describe('if the device evaluates itself', () => {
   const evaluateItself = () => {
     const answer = { pId, state: 'current' as const, engine: 'device' as const };
     const message = uplink({ kind: 'profile-answer', answer });
@@ -216,7 +216,7 @@ describe('where the device evaluates itself', () => {
     expect(kindsOf(process)).toEqual(['fired']);
   });
 
-  test('where it says that it stands in another state, those of that one', async () => {
+  test('if it reports another state, those of that one', async () => {
     await start([silent]);
     await evaluateItself();
     const report = { puId: 7, stId: 2, ts: now + 1 };

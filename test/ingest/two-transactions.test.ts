@@ -16,7 +16,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test('does not let devices wait for long behind a transaction that hangs', async () => {
+test('does not make devices wait for long behind a transaction that hangs', async () => {
   const [slow, quick] = [await insertDevice(database.db), await insertDevice(database.db)];
   const holder = await database.db.pool.connect();
   try {
@@ -36,11 +36,11 @@ test('does not let devices wait for long behind a transaction that hangs', async
   } finally {
     holder.release();
   }
-  // Met only now that what it holds is there already.
+  // Only now does it find out that what it holds is stored already.
   expect(await storedValues(database.db, slow)).toEqual([0, 1, 2]);
 });
 
-test('knows redeliveries in two transactions at once', async () => {
+test('recognises redeliveries in two transactions at once', async () => {
   const both = [await insertDevice(database.db), await insertDevice(database.db)];
   const message = measured('0x01', [now, 1]);
   const other = ingestProcess(database.url);

@@ -9,7 +9,7 @@ afterAll(() => world?.close());
 beforeEach(() => world.openAccount());
 
 describe('an action on many devices', () => {
-  test('labels those that are named, each once, and says which are not there', async () => {
+  test('labels the named devices, each once, and says which do not exist', async () => {
     const uuids = await world.register(45);
     const stranger = crypto.randomUUID();
     const named = [...uuids.slice(0, 40), stranger, String(uuids[0]).toUpperCase()];
@@ -42,7 +42,7 @@ describe('an action on many devices', () => {
     expect((await world.labelsByUuid()).get(String(uuids[0]))).toEqual(['a', 'b']);
   });
 
-  test('of labels is taken back by its jobId, and leaves out what it would not change', async () => {
+  test('on labels is undone by its jobId, except for what it did not change', async () => {
     const uuids = await world.register(4);
     const [had = '', ...others] = uuids;
     const label = { action: 'label', labels: ['cellar'] };
@@ -58,7 +58,7 @@ describe('an action on many devices', () => {
     expect(body['labels']).toEqual([{ label: 'cellar', devices: 1 }]);
     const { body: list } = await world.get('/v2/jobs');
     expect((list['jobs'] as object[])[0]).toMatchObject({ action: 'unlabel', failures: 0 });
-    // An hour after its end nobody knows any more which devices they were.
+    // An hour after its end, its devices have been forgotten.
     await world.db.query(`update job set ended_at = now() - interval '61 minutes'`);
     await world.finished(await world.act({ action: 'unmute', filter: {} }));
     expect((await world.act(back)).status).toBe(404);
@@ -67,7 +67,7 @@ describe('an action on many devices', () => {
     expect((await world.act({ ...back, jobId: gone.body['jobId'] })).status).toBe(404);
   });
 
-  test('leaves a device as it is that would have too many labels', async () => {
+  test('does not change a device that would have too many labels', async () => {
     const [uuid = ''] = await world.register(1);
     const many = Array.from({ length: 19 }, (_, n) => `label ${n}`);
     await world.finished(await world.act({ action: 'label', labels: many, filter: {} }));
@@ -78,7 +78,7 @@ describe('an action on many devices', () => {
     expect((await world.labelsByUuid()).get(uuid)).toEqual(many);
   });
 
-  test('mutes, and ends it', async () => {
+  test('mutes, and unmutes', async () => {
     const uuids = await world.register(25);
     const untilTs = Date.now() + 3_600_000;
     const muted = async () => {
@@ -102,7 +102,7 @@ describe('an action on many devices', () => {
     expect(await muted()).toEqual([]);
   });
 
-  test('removes those that the filter finds, with an entry of each', async () => {
+  test('removes those that the filter finds, with an audit entry for each', async () => {
     const gone = await world.register(30, 'old');
     const stays = await world.register(3, 'new');
     const job = await world.finished(
@@ -118,7 +118,7 @@ describe('an action on many devices', () => {
     expect(new Set(entries.map(({ by }) => by))).toEqual(new Set(['session']));
   });
 
-  test('of no device is done at once', async () => {
+  test('on no device is done at once', async () => {
     const job = await world.finished(
       await world.act({ action: 'remove', filter: { online: true } }),
     );
@@ -130,14 +130,26 @@ describe('an action on many devices', () => {
     ['a job and a filter', { action: 'unmute', filter: {}, jobId: crypto.randomUUID() }, 'filter'],
     ['both', { action: 'remove', filter: {}, deviceAuthUuids: [crypto.randomUUID()] }, 'filter'],
     ['no labels', { action: 'label', filter: {} }, 'labels'],
-    ['labels where none are taken', { action: 'remove', labels: ['a'], filter: {} }, 'labels'],
-    ['no time', { action: 'mute', filter: {} }, 'untilTs'],
-    ['a reason of no mute', { action: 'remove', reason: 'old', filter: {} }, 'reason'],
-    ['a time that is past', { action: 'mute', untilTs: 5, filter: {} }, 'untilTs'],
+    [
+      'labels for an action without labels',
+      { action: 'remove', labels: ['a'], filter: {} },
+      'labels',
+    ],
+    ['no end of a mute', { action: 'mute', filter: {} }, 'untilTs'],
+    [
+      'a reason for an action other than mute',
+      { action: 'remove', reason: 'old', filter: {} },
+      'reason',
+    ],
+    ['a time in the past', { action: 'mute', untilTs: 5, filter: {} }, 'untilTs'],
     ['an unknown filter', { action: 'remove', filter: { nmae: 'x' } }, 'filter'],
-    ['a state beyond all', { action: 'remove', filter: { state: '0:9000000000' } }, 'filter/state'],
+    [
+      'a state with too large a number',
+      { action: 'remove', filter: { state: '0:9000000000' } },
+      'filter/state',
+    ],
   ];
-  test.each(refused)('with %s is 400', async (_what, body, path) => {
+  test.each(refused)('with %s gives 400', async (_what, body, path) => {
     const answer = await world.act(body);
     expect(answer.status).toBe(400);
     expect(answer.body['errors']).toMatchObject([{ path: `/${path}` }]);

@@ -10,7 +10,7 @@ afterAll(() => world?.close());
 beforeEach(() => world.openAccount());
 
 describe('jobs', () => {
-  test('are listed, stopped, and two at a time', async () => {
+  test('are listed, stopped, and run two at a time', async () => {
     const uuids = await world.register(30);
     await world.whileNoneRuns(async () => {
       const first = await world.act({ action: 'label', labels: ['a'], filter: {} });
@@ -42,7 +42,7 @@ describe('jobs', () => {
     expect(uuids.map((uuid) => labels.get(uuid))).toEqual(uuids.map(() => ['a', 'b']));
   });
 
-  test('keep their place for a while when they are stopped with much left; another stop writes nothing', async () => {
+  test('keep their place for a while if they are stopped with much left; stopping again writes nothing', async () => {
     await world.whileNoneRuns(async () => {
       const named = () => Array.from({ length: 10_000 }, () => crypto.randomUUID());
       const act = () => world.act({ action: 'remove', deviceAuthUuids: named() });
@@ -64,7 +64,7 @@ describe('jobs', () => {
       const before = await row();
       expect((await world.stop(path)).status).toBe(200);
       expect((await row()).rows).toEqual(before.rows);
-      // Ten seconds later, as it were.
+      // As if ten seconds had passed.
       await world.db.query(
         `update job set ended_at = ended_at - interval '10 seconds' where uuid = $1`,
         [first.body['jobId']],
@@ -93,14 +93,14 @@ describe('jobs', () => {
         jobs.push(await world.act({ action: 'label', labels: ['x'], filter: {} }));
       }
     });
-    // The small one has ended when the large one, which was first, is not half done.
+    // The small one has ended before the large one, which was first, is half done.
     await world.finished(jobs[1] as Answer, tokens[1]);
     const large = pathOf(jobs[0]?.body ?? {});
     expect((await world.get(large, tokens[0])).body['done']).toBeLessThan(150);
     await world.finished(jobs[0] as Answer, tokens[0]);
   });
 
-  test('of another account are none', async () => {
+  test('of another account are invisible', async () => {
     await world.register(2);
     const started = await world.act({ action: 'label', labels: ['x'], filter: {} });
     const path = pathOf(started.body);
@@ -111,7 +111,7 @@ describe('jobs', () => {
     await world.finished(started);
   });
 
-  test('of a disabled account rest, and go on when it is enabled', async () => {
+  test('of a disabled account rest, and continue when it is enabled', async () => {
     await world.register(2);
     const job = { id: '' };
     const disable = (at: string) =>

@@ -42,7 +42,7 @@ const jobOf = async (jobId: string) => {
   return rows[0];
 };
 
-test('a piece that takes too long makes room for others, is halved, and ends with a failure named', async () => {
+test('a piece that takes too long lets others go first, is halved, and ends with the failed device', async () => {
   const slow = await newJob(20);
   const other = await newJob(3);
   const [bad = ''] = slow.devices.slice(6, 7);
@@ -65,19 +65,19 @@ test('a piece that takes too long makes room for others, is halved, and ends wit
     failed: [{ deviceAuthUuid: bad, reason: 'took-too-long' }],
   });
   expect(await jobOf(other.jobId)).toMatchObject({ done: 3, failed: [] });
-  // The first was cancelled, and the other job came before the second try of it.
+  // The first was cancelled, and the other job came before its second attempt.
   expect(pieces.slice(0, 3)).toEqual([
     { job: 'slow', count: 20 },
     { job: 'other', count: 3 },
     { job: 'slow', count: 10 },
   ]);
-  // Halves until the one is alone (20, 10, 5; 5 done; 10, 5, 2, …), and three times that one.
+  // Halves until the device is alone (20, 10, 5; 5 done; 10, 5, 2, …), and tries that one three times.
   const alone = pieces.filter(({ job, count }) => job === 'slow' && count === 1);
   expect(alone.length).toBeGreaterThanOrEqual(3);
   expect(errors.length).toBeGreaterThanOrEqual(5);
 });
 
-test('a job whose account is disabled after it was found rests all the same', async () => {
+test('a job whose account is disabled after the job was found rests all the same', async () => {
   const { db } = database;
   const resting = await newJob(2);
   const doPiece: DoPiece = async () => ({ failed: [] });
@@ -91,7 +91,7 @@ test('a job whose account is disabled after it was found rests all the same', as
     );
   let runner: JobRunner | undefined;
   await db.transaction(async (tx) => {
-    // What the runner takes between finding the job and looking what is next of it.
+    // The lock that the runner takes between finding the job and reading its next piece.
     await tx.query(
       'insert into account_usage (account_id) select account_id from job where uuid = $1',
       [resting.jobId],

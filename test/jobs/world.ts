@@ -6,7 +6,7 @@ import { openTestDatabase } from '../support/database.ts';
 
 export type JobWorld = Awaited<ReturnType<typeof startJobWorld>>;
 
-/** A service, and what a test does with devices and jobs of an account: its token is `token`. */
+/** A service, and what a test does with an account's devices and jobs. `token` is the account's. */
 export async function startJobWorld() {
   const service = await testService();
   const db = openTestDatabase(service.databaseUrl);
@@ -25,7 +25,7 @@ export async function startJobWorld() {
     return registered.map(({ deviceAuthUuid }) => deviceAuthUuid);
   }
 
-  /** The job that was begun, once it has ended. */
+  /** The job that was started, once it has ended. */
   async function finished({ status, text, body }: Answer, token = mine.token) {
     expect(status, text).toBe(200);
     const path = pathOf(body);
@@ -58,7 +58,7 @@ export async function startJobWorld() {
     stop: (path: string, token = mine.token) => ask(url, { method: 'DELETE', path, token }),
     act: (body: unknown, token = mine.token) =>
       ask(url, { path: '/v2/devices/actions', token, body }),
-    /** No job goes on while `work` lasts: it is as if another process were at one. */
+    /** No job runs during `work`, as if another process were running one. */
     whileNoneRuns: (work: () => Promise<void>) =>
       db.transaction(async (tx) => {
         await tx.query('select pg_advisory_xact_lock(7212)');
@@ -71,5 +71,5 @@ export async function startJobWorld() {
   });
 }
 
-/** Where to ask for a job that was begun. */
+/** The path of a started job. */
 export const pathOf = (body: Record<string, unknown>) => `/v2/jobs/${String(body['jobId'])}`;

@@ -10,12 +10,12 @@ import { configuration, send, thresholdPurpose, type Registration } from './app.
 import { runProgram } from './process.ts';
 import { testService, type TestService } from './service.ts';
 
-/** Prepares something that is then sent twice: once in vain, and again. */
+/** Prepares something that is then sent twice: once without an answer, and once more. */
 type Sending = (url: string) => Promise<() => Promise<unknown>>;
 
 const password = 'correct horse battery';
 
-/** What was made for a row to go on with. */
+/** The body of a successful answer, for the next step. */
 async function made<T>(response: Response): Promise<T> {
   const text = await response.text();
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${text}`);
@@ -36,11 +36,11 @@ async function openAccount(url: string) {
       },
       body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
     });
-  // The first use of a session is written down, with a commit of its own.
+  // A session's first use is recorded in a commit of its own.
   await made(await call('GET', '/v2/devices'));
   const register = async (more = {}) =>
     made<Registration>(await call('POST', '/v2/devices', { ...configuration, ...more }));
-  /** Another session, and the list of those that are not the first one. */
+  /** Logs in once more, and lists the sessions other than the first one. */
   const logIn = async () => {
     await send(`${url}/v2/accounts/login`, 'POST', credentials);
     const answer = await call('GET', '/v2/accounts/sessions');
@@ -50,7 +50,7 @@ async function openAccount(url: string) {
   return { call, register, logIn };
 }
 
-/** Over a new connection each time, as a device does that was not answered. */
+/** Uses a new connection each time, as a device does that got no answer. */
 const overMqtt =
   (protocolVersion: 4 | 5, topic: string, payload: (ts: number) => unknown): Sending =>
   async (url) => {
@@ -70,7 +70,7 @@ const overMqtt =
 
 const measurement = (ts: number) => ({ sId: '0x01', val: 21, ts });
 
-/** Throws unless it was answered, and neither with 503 nor because the request was wrong. */
+/** Throws unless it was answered, and with neither 503 nor an error in the request. */
 async function answered(response: Response): Promise<number> {
   await response.arrayBuffer();
   if (response.status >= 500 || response.status === 400)
@@ -174,7 +174,7 @@ const sendings: Record<string, Sending> = {
 type Commits = {
   first: string;
   again: string;
-  /** A table that it writes in its last transaction: what it commits before that has a standby. */
+  /** A table that it writes in its last transaction. What it commits before that is on the standby. */
   last?: string;
 };
 
@@ -185,9 +185,9 @@ const measured: Commits = {
 const muted = 'account_audit device_mute notification';
 
 /**
- * By what the commit of each is told from the service's own, which wait for the standby too. Where the second one says
- * `nothing`, or is a repeated measurement or state, only `Database.transaction` makes it wait; the others write, or lock a
- * row, which the server writes into its log too.
+ * Distinguishes each sending's commit from the service's own commits, which wait for the standby too. If the second
+ * sending has `nothing`, or is a repeated measurement or state, only `Database.transaction` makes it wait. The others
+ * write or lock a row, which the server also writes to its log.
  */
 const commits: Record<string, Commits> = {
   'a measurement over MQTT 3.1.1': measured,
@@ -232,7 +232,7 @@ const commits: Record<string, Commits> = {
   'the end of a session': { first: 'session', again: 'nothing' },
 };
 
-/** What the kind of storage is all the same to runs on one of them. */
+/** Sendings that do not depend on the kind of storage run on one kind only. */
 const isOfHistory = ([name]: [string, unknown]) => /measurement|import|event/.test(name);
 const all = Object.entries(sendings);
 const kinds = [
@@ -272,7 +272,7 @@ describe.each(kinds)('while $kind has no synchronous standby', ({ timescaledb, t
       if (last === undefined) begin();
       else await standby.requireStandbyAt(last, begin);
       await waiting();
-      // What ended with the server is over; what the service tries again goes on, and what is sent again waits behind it.
+      // What ended with the server is over. What the service retries continues, and what is sent again waits for it.
       const waitingAgain = await standby.watchCommit(toldAgain);
       await standby.crash();
       let isAnswered = false;
@@ -289,10 +289,10 @@ describe.each(kinds)('while $kind has no synchronous standby', ({ timescaledb, t
     },
   );
 
-  // Nothing is written by these: they say what was there, or gone, before.
+  // These write nothing: they report what existed, or was gone, before.
   const said = Object.keys(sendings).filter((name) => /removal|registration|end of/.test(name));
   test.skipIf(timescaledb).each(said)(
-    '%s is not answered where it only says that it was done before',
+    '%s is not answered if it only reports that it was done before',
     async (name) => {
       const act = await (sendings[name] as Sending)(service.url);
       await act();
@@ -309,9 +309,9 @@ describe.each(kinds)('while $kind has no synchronous standby', ({ timescaledb, t
     },
   );
 
-  // What an operator is told of an account is the same with every kind of storage.
+  // What an operator sees of an account does not depend on the kind of storage.
   test.skipIf(timescaledb)(
-    'npm run account waits too, where it says that there is an account',
+    'npm run account waits too if it reports that an account exists',
     async () => {
       const databaseUrl = cluster.url();
       const email = `${randomUUID()}@example.org`;

@@ -35,7 +35,7 @@ const purpose = {
   ],
 };
 
-describe('what an event sets going', () => {
+describe('an event that fires', () => {
   let phones: Phones;
   let service: TestService;
   let app: App;
@@ -72,7 +72,7 @@ describe('what an event sets going', () => {
       .toEqual(['sent', 'sent', 'sent']);
   };
 
-  it('is recorded, shown, told to the device and sent to phones, once the commit is done', async () => {
+  it('is recorded, shown, reported to the device and sent to phones, once the commit is done', async () => {
     const { device, pId } = await prepare();
     await device.subscribe('down/state');
     await device.subscribe('down/display');
@@ -155,7 +155,7 @@ describe('what an event sets going', () => {
     await device.end();
   });
 
-  it('rings for an event that the device itself found, once, however often it is delivered', async () => {
+  it('notifies once if the device itself found it, however often it is delivered', async () => {
     const { device, pId } = await prepare();
     await device.publish('up/profile', { pId, state: 'current', engine: 'device' });
     const ts = Date.now();
@@ -185,7 +185,7 @@ describe('what an event sets going', () => {
     await device.end();
   });
 
-  it('is recorded for a backlog, and rings no phone', async () => {
+  it('is recorded for a backlog, without notifying phones', async () => {
     const { device } = await prepare();
     const old = Date.now() - 16 * 60_000;
     await device.publish('up/measurements', [
@@ -199,7 +199,7 @@ describe('what an event sets going', () => {
     await device.end();
   });
 
-  it('pages its notifications, newest first, for its own account only', async () => {
+  it('has its notifications listed page by page, newest first, for its own account only', async () => {
     const { device } = await prepare();
     const ts = Date.now();
     await device.publish('up/measurements', [

@@ -66,7 +66,7 @@ const hooksOf = (app: App) => receiver.received.filter(({ url }) => url === `/${
 const typesOf = (received: Received[]) =>
   received.map(({ body }) => (JSON.parse(body) as { type: string }).type);
 
-it('an alarm without a recipient is told as soon as one is added', async () => {
+it('an alarm without a recipient notifies as soon as one is added', async () => {
   const app = await openApp(service.url);
   const registration = await givenDevice(app);
   await publish(registration, 31);
@@ -80,7 +80,7 @@ it('an alarm without a recipient is told as soon as one is added', async () => {
   expect(typesOf(hooksOf(app))).toEqual(['alarm.opened']);
 });
 
-it('values on and on over the limit ring once, the next episode again, and its end is told', async () => {
+it('repeated values over the limit notify once, the next episode notifies again, and so does its end', async () => {
   const app = await openApp(service.url);
   const registration = await givenDevice(app);
   await putHook(app, { whenOver: true });
@@ -93,7 +93,7 @@ it('values on and on over the limit ring once, the next episode again, and its e
   await expect.poll(() => typesOf(hooksOf(app)), { timeout: 60_000 }).toEqual(all);
 });
 
-it('what every receiver refuses is taken back, and said so', async () => {
+it('a notification that every receiver refuses is withdrawn, and the alarm says so', async () => {
   const app = await openApp(service.url);
   const registration = await givenDevice(app);
   await putHook(app);
@@ -108,7 +108,7 @@ it('what every receiver refuses is taken back, and said so', async () => {
   expect(deliveries?.map(({ state }) => state)).toEqual(['sent', 'failed']);
 });
 
-it('what is planned is dropped when somebody acknowledges', async () => {
+it('acknowledging an alarm drops planned notifications', async () => {
   const app = await openApp(service.url);
   const registration = await givenDevice(app);
   await app.call('PUT', '/v2/accounts/contacts', {

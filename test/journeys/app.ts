@@ -2,9 +2,9 @@ import { conformTo } from './conform.ts';
 
 /** A mobile app: an account and its token. */
 export type App = {
-  /** Sends JSON with the account's token; gives the body of a 200 that is as documented, throws for anything else. */
+  /** Sends JSON with the account's token. Returns the body of a 200 that is as documented; throws for anything else. */
   call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
-  /** A page of a list, and where the next one is. */
+  /** A page of a list, and the path of the next one. */
   page(path: string): Promise<{ body: unknown; next: string | undefined }>;
   email: string;
 };
@@ -31,7 +31,7 @@ export const configuration = {
   ],
 };
 
-/** One state; recorded when 0x01 exceeds `isGt` once. */
+/** A purpose with one state, whose event is recorded when 0x01 exceeds `isGt` once. */
 export const thresholdPurpose = (puId: number, isGt: number) => ({
   puId,
   name: `above ${isGt}`,

@@ -8,7 +8,7 @@ import { hasChromium, startChromium } from '../support/chromium.ts';
 import { configuration, openApp, type App, type Registration } from './app.ts';
 import { testService, type TestService } from './service.ts';
 
-/** Pages of this origin may be devices; of the other one they may not. */
+/** Pages of this origin may be devices; those of the other may not. */
 let allowed: Server;
 let stranger: Server;
 let service: TestService;
@@ -50,7 +50,7 @@ describe.skipIf(!hasChromium)('a browser as a device', () => {
   });
   afterAll(() => browser?.close());
 
-  /** What a page of the origin reads of the service's answer, or the error that its browser makes of it. */
+  /** What a page of the origin can read of the service's answer, or the error that its browser reports. */
   async function postFrom(origin: string, { deviceAuthUuid, deviceAuthToken }: Registration) {
     const page = await browser.newPage();
     try {
@@ -76,7 +76,7 @@ describe.skipIf(!hasChromium)('a browser as a device', () => {
     (await app.call<{ measurements: object[] }>('GET', `/v2/measurements/${deviceAuthUuid}`))
       .measurements;
 
-  test('a page of another origin that is named posts measurements, and reads that they are stored', async () => {
+  test('a page of a configured other origin posts measurements, and reads that they are stored', async () => {
     const device = await addDevice();
     expect(await postFrom(originOf(allowed), device)).toMatchObject({
       status: 200,
@@ -85,7 +85,7 @@ describe.skipIf(!hasChromium)('a browser as a device', () => {
     expect(await stored(device)).toMatchObject([{ sId: '0x01', val: 21.5 }]);
   });
 
-  test('a page of any other origin posts nothing', async () => {
+  test('a page of any other origin cannot post', async () => {
     const device = await addDevice();
     expect(await postFrom(originOf(stranger), device)).toEqual({
       error: 'TypeError: Failed to fetch',
@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)('a browser as a device', () => {
   });
 });
 
-describe('a client that ends its side of the connection behind a request', () => {
+describe('a client that half-closes the connection after its request', () => {
   const dial = () =>
     connect({
       port: Number(new URL(service.url).port),
@@ -113,7 +113,7 @@ describe('a client that ends its side of the connection behind a request', () =>
     expect(answer).toContain('"messages":[]');
   });
 
-  test('has its stream ended, which it would otherwise keep a place for', async () => {
+  test('has its stream ended, which would otherwise keep its place', async () => {
     const key = { name: 'a wall', scopes: ['data:read'] };
     const made = await app.call<{ key: string }>('POST', '/v2/accounts/keys', key);
     const used = async () => {

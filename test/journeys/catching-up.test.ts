@@ -8,7 +8,7 @@ import { configuration, openApp, send, type App, type Registration } from './app
 import { connectDevice, type TestDevice } from './device.ts';
 import { testService, type TestService } from './service.ts';
 
-// The service's clock stands still, so that no rate allows anything beyond what is allowed at once.
+// The service's clock stands still, so that rates allow nothing beyond their bursts.
 const each = 50;
 /** More than twice what one read may bring. */
 const backlog = 250;
@@ -70,7 +70,7 @@ async function metric({ metricsPort }: Running, name: string): Promise<number> {
 const waits = (running: Running) => metric(running, 'device_rate_waits_total');
 
 describe.each(databaseKinds)('a device that was away, on %s', (kind) => {
-  test('gets in what it kept while nobody else is there, over MQTT and over HTTP', async () => {
+  test('sends everything it kept while nobody else is active, over MQTT and over HTTP', async () => {
     const running = await start(kind);
     const app = await openApp(running.service.url);
     const registration = await register(app);
@@ -90,7 +90,7 @@ describe.each(databaseKinds)('a device that was away, on %s', (kind) => {
   });
 });
 
-test('while another account sends it is held to its rates, and goes on when that is over', async () => {
+test('is held to its rates while another account sends, and continues when that is over', async () => {
   const running = await start();
   const { service, pass } = running;
   const [mine, theirs] = [await openApp(service.url), await openApp(service.url)];
@@ -100,7 +100,7 @@ test('while another account sends it is held to its rates, and goes on when that
   const sent = sendBacklog(device);
   await expect.poll(() => sent.acknowledged, patient).toBeGreaterThan(0);
   await expect.poll(() => waits(running), patient).toBeGreaterThan(0);
-  // It is looked whether it may go on ten times a second.
+  // The service checks ten times a second whether it may continue.
   for (let n = 2; n < 30; n += 1) await other.publish('up/measurements', { sId: '0x02', val: n });
   expect(sent.acknowledged).toBeLessThan(backlog);
   expect(await metric(running, 'device_beyond_rates_total')).toBe(0);
@@ -108,7 +108,7 @@ test('while another account sends it is held to its rates, and goes on when that
   await expect.poll(() => sent.acknowledged, patient).toBe(backlog);
 });
 
-test('a request of another account counts as somebody, one of its own does not', async () => {
+test('a request of another account counts as activity, one of its own does not', async () => {
   const running = await start();
   const { service, pass } = running;
   const [mine, theirs] = [await openApp(service.url), await openApp(service.url)];
@@ -126,7 +126,7 @@ test('a request of another account counts as somebody, one of its own does not',
   await expect.poll(() => second.acknowledged, patient).toBe(backlog);
 });
 
-test('a process that keeps the database busy counts as somebody', async () => {
+test('a process that keeps the database busy counts as activity', async () => {
   const running = await start();
   const { service, pass } = running;
   const device = await connect(await register(await openApp(service.url)));
@@ -151,7 +151,7 @@ test('a process that keeps the database busy counts as somebody', async () => {
   await expect.poll(() => sent.acknowledged, patient).toBe(backlog);
 });
 
-test('with mqtt.catchUp off it is held to its rates always; they are one for MQTT and HTTP', async () => {
+test('with mqtt.catchUp off it is always held to its rates, which MQTT and HTTP share', async () => {
   const running = await start(undefined, false);
   const { service, pass } = running;
   const app = await openApp(service.url);

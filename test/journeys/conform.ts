@@ -3,7 +3,7 @@ import type { Operation } from '../http/document.ts';
 
 export type Conform = (method: string, path: string, response: Response) => Promise<string>;
 
-/** Reads answers, and throws where one is not what the document that the service serves says. */
+/** Reads answers, and throws if one deviates from the document that the service serves. */
 export async function conformTo(url: string): Promise<Conform> {
   const operations = await fetchOperations(url);
   return async (method, path, response) => {
@@ -23,7 +23,7 @@ function findOperation(operations: Operation[], method: string, path: string): O
     const fits = (part: string, at: number) => part.startsWith('{') || part === parts[at];
     return operation.method === method && wanted.length === parts.length && wanted.every(fits);
   });
-  // A path that is written out goes before one with a parameter in that place.
+  // A literal path takes precedence over one with a parameter in that place.
   const [best] = matching.toSorted((a, b) => a.pathParameters.length - b.pathParameters.length);
   if (!best) throw new Error(`The document has no ${method} ${path}.`);
   return best;

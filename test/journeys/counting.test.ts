@@ -40,7 +40,7 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-/** The service as a process of its own, on the one database. */
+/** Starts the service as a process of its own, on the one database. */
 async function start() {
   const local = '127.0.0.1';
   const service = runProgram(process.execPath, ['src/main.ts'], {
@@ -62,7 +62,7 @@ async function start() {
   return { url: `http://${local}:${port('http')}`, mqttPort: port('mqtt'), process: service };
 }
 
-it('a count of 5 with 3 matches before kill -9, 1 after and 1 on another process fires once', async () => {
+it('a count of 5 with 3 matches before kill -9, 1 after it and 1 in another process fires once', async () => {
   const first = await start();
   const app = await openApp(first.url);
   const registration = await app.call<Registration>('POST', '/v2/devices', configuration);
@@ -84,7 +84,7 @@ it('a count of 5 with 3 matches before kill -9, 1 after and 1 on another process
   await first.process.ended();
 
   const second = await start();
-  // The third once more, as a device does that did not get to see its acknowledgement.
+  // The third once more, as a device does that did not get its acknowledgement.
   await measure(second.mqttPort, 3, 4);
   const third = await start();
   await measure(third.mqttPort, 5);

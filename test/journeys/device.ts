@@ -10,13 +10,13 @@ export type TestDevice = {
   /** Resolves with the acknowledgement. */
   publish(topic: string, payload: unknown): Promise<unknown>;
   subscribe(topic: string): Promise<void>;
-  /** Waits until something has arrived on a topic, and takes it. */
+  /** Waits for a message on a topic, and takes it. */
   receive(topic: string): Promise<Record<string, unknown>>;
   received: { topic: string; payload: Record<string, unknown> }[];
   end(): Promise<void>;
 };
 
-/** `keepalive` in seconds: longer than a test lets the service's clock leap, which else takes the device for silent. */
+/** `keepalive` in seconds: longer than the test's leaps of the service's clock, or the device counts as silent. */
 export async function connectDevice(
   registration: Registration & { keepalive?: number },
 ): Promise<TestDevice> {

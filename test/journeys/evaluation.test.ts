@@ -45,7 +45,7 @@ type Answer = {
   evaluation: { clockAheadTs?: number; events: { text: string; causes: { text: string }[] }[] };
 };
 
-it('says in words what causes wait for, what came too late, and whether it would ring', async () => {
+it('says in words what causes wait for, what came too late, and whether the event would ring', async () => {
   const device = await connectDevice(
     await app.call<Registration>('POST', '/v2/devices', configuration),
   );
@@ -86,7 +86,7 @@ it('says in words what causes wait for, what came too late, and whether it would
   await device.end();
 });
 
-it('says that the clock of a device is ahead, and when the device was told', async () => {
+it("says that a device's clock is ahead, and when the device was told", async () => {
   const device = await connectDevice(
     await app.call<Registration>('POST', '/v2/devices', configuration),
   );

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.close());
 
-/** A device with one sense that runs an example of examples/. */
+/** Installs an example of examples/ on a device with one sense. */
 async function install(example: string, sId: string) {
   const text = readFileSync(new URL(`../../examples/${example}.json`, import.meta.url), 'utf8');
   const configured = { device: { name: example }, module: [{ moduleId: 'm', senses: [{ sId }] }] };
@@ -29,7 +29,7 @@ async function install(example: string, sId: string) {
   });
   const alarms = async () =>
     (await app.call<{ alarms: Alarm[] }>('GET', `/v2/alarms?device=${device.uuid}`)).alarms;
-  /** Measures one value after the other, a minute apart, the last one now, and tells of all at once. */
+  /** Measures values a minute apart, the last one now, and sends all of them at once. */
   const measure = (values: number[]) => {
     const now = Date.now();
     const at = (index: number) => now - (values.length - 1 - index) * minute;
@@ -40,7 +40,7 @@ async function install(example: string, sId: string) {
 }
 
 describe('an example on the running service', () => {
-  it('cold-room.json: one alarm while it is warm, and nobody is told', async () => {
+  it('cold-room.json: one alarm while it is warm, and nobody is notified', async () => {
     const { device, alarms } = await install('cold-room', '0x10');
     const measure = (val: number) => device.publish('up/measurements', { sId: '0x10', val });
     for (const val of [9, 9, 9, 9, 9, 7, 9]) await measure(val);
@@ -52,9 +52,9 @@ describe('an example on the running service', () => {
     await device.end();
   });
 
-  it('leaking-tank.json: one alarm a leak', async () => {
+  it('leaking-tank.json: one alarm per leak', async () => {
     const { device, alarms, measure } = await install('leaking-tank', '0x30');
-    // An hour as ever, then 12 litres within an hour.
+    // An ordinary hour, then a loss of 12 litres within an hour.
     await measure([
       ...Array.from({ length: 60 }, () => 100),
       ...Array.from({ length: 60 }, (_, index) => 100 - index / 5),
@@ -65,7 +65,7 @@ describe('an example on the running service', () => {
     await device.end();
   });
 
-  it('freezer.json: an alarm once it was warm for ten minutes', async () => {
+  it('freezer.json: an alarm after ten warm minutes', async () => {
     const { device, alarms, measure } = await install('freezer', '0x10');
     await measure(Array.from({ length: 12 }, () => -9));
     expect(await alarms()).toEqual([

@@ -13,7 +13,7 @@ const listed = async (app: App, { deviceAuthUuid }: Registration) => {
   return (await app.call<{ measurements: unknown[] }>('GET', path)).measurements;
 };
 
-it('a server that takes over without the last commits is asked anew whose a measurement is', async () => {
+it('a server that takes over without the last commits is asked again whose a measurement is', async () => {
   const app = await openApp(service.url);
   const register = () => app.call<Registration>('POST', '/v2/devices', configuration);
   const [mine, other] = [await register(), await register()];
@@ -21,11 +21,11 @@ it('a server that takes over without the last commits is asked anew whose a meas
   const now = Date.now();
   const measure = (val: number) =>
     device.publish('up/measurements', { sId: '0x01', val, ts: now + val });
-  // The first adds the series, the second finds it, the third knows it.
+  // The first adds the series, the second looks it up, the third remembers it.
   for (const val of [1, 2, 3]) await measure(val);
   expect(await listed(app, mine)).toHaveLength(3);
 
-  // What an asynchronous standby had not heard of is gone, and its numbers are given to others.
+  // What an asynchronous standby had not received is gone, and its numbers are given to others.
   await runOn(service.databaseUrl, async (client) => {
     await client.query('delete from measurement');
     const { rows } = await client.query<{ id: string }>('delete from series returning id');

@@ -23,7 +23,7 @@ describe.each(databaseKinds)('a filter by one label, on %s', (kind) => {
   });
   afterAll(() => service?.close());
 
-  /** The status, and of a 400 the problems. A stream is left at once. */
+  /** The status, and for a 400 the problems. Closes a stream at once. */
   async function ask(method: string, path: string, body?: unknown) {
     const response = await send(service.url + path, method, body, token);
     const problems = response.status === 400 ? ((await response.json()) as Problems).errors : [];
@@ -41,7 +41,7 @@ describe.each(databaseKinds)('a filter by one label, on %s', (kind) => {
   ];
   const asked = (label: string) => `?${new URLSearchParams({ label }).toString()}`;
 
-  test.each(routes)('%s takes the label as it is, with a comma too', async (path) => {
+  test.each(routes)('%s takes the label as it is, even with a comma', async (path) => {
     for (const label of ['odd', 'odd,even', 'nobody', '😀'.repeat(64)])
       expect([label, ...(await ask('GET', path + asked(label)))]).toEqual([label, 200]);
   });
@@ -52,12 +52,12 @@ describe.each(databaseKinds)('a filter by one label, on %s', (kind) => {
       expect(await ask('GET', path + asked(label))).toEqual([400, { path: 'label', message }]);
   });
 
-  test.each(routes)('%s says what is too long, or nothing', async (path) => {
+  test.each(routes)('%s refuses a label that is too long or empty', async (path) => {
     for (const label of ['', 'a'.repeat(65), '😀'.repeat(65)])
       expect(await ask('GET', path + asked(label))).toMatchObject([400, { path: 'label' }]);
   });
 
-  test('bodies that have one say so with its place', async () => {
+  test('bodies with a label name its place in the error', async () => {
     const filter = { label: 'even,odd' };
     const stream = { kinds: ['measurements'], filters: filter };
     expect(await ask('POST', '/v2/streams', stream)).toMatchObject([

@@ -15,7 +15,7 @@ const within = (quotas: Partial<Config['quotas']>) => ({
   change: (config: Config): Config => ({ ...config, quotas: { ...config.quotas, ...quotas } }),
 });
 
-/** Any measurement is recorded. */
+/** Records any measurement. */
 const cause = { sId: '0x01', thresholds: { isAny: true } };
 const recorder = {
   ...thresholdPurpose(1, 0),
@@ -42,7 +42,7 @@ it('beyond storedBytes measurements wait, unacknowledged, until the quota is rai
   const registration = await register(app);
   await before.close();
 
-  // Its profile alone is more than that; who has nothing stored yet is not full.
+  // Its profile alone exceeds that, but an account with nothing stored yet is not full.
   const service = await testService(variables, within({ storedBytes: 10 }));
   ends.push(service.close);
   const uuid = registration.deviceAuthUuid;
@@ -77,7 +77,7 @@ it('beyond storedBytes measurements wait, unacknowledged, until the quota is rai
   expect(await rejections()).toEqual(['quota-exceeded']);
 });
 
-it('beyond eventsPerSecond the devices of an account wait; nothing of it is left out, nor do others', async () => {
+it("beyond eventsPerSecond an account's devices wait; none of their events is lost, and others do not wait", async () => {
   const service = await testService({}, within({ eventsPerSecond: 100 }));
   ends.push(service.close);
   const [busy, calm] = [await openApp(service.url), await openApp(service.url)];
@@ -98,7 +98,7 @@ it('beyond eventsPerSecond the devices of an account wait; nothing of it is left
     await device.publish('up/measurements', message);
     acknowledged += 1;
   };
-  // A burst, and then what it takes some seconds to wait for.
+  // A burst, and then so much that it must wait for some seconds.
   await Promise.all(Array.from({ length: 100 }, (_, n) => publish(10 * n, 10)));
   await publish(1_000, 700);
   const waiting = [publish(1_700, 10), publish(1_710, 10)];

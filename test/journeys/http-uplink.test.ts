@@ -39,7 +39,7 @@ describe.each(databaseKinds)('a device over HTTP on %s', (kind) => {
   });
   const register = () => app.call<Registration>('POST', '/v2/devices', overHttp);
 
-  test('is given a connector of its kind, which listens there', async () => {
+  test('gets a connector of its kind, which listens there', async () => {
     expect(device).toMatchObject({ connectorId: 2, protocol: 'http', host: '127.0.0.1' });
     expect(`http://${device.host}:${device.port}`).toBe(service.url);
     const { body } = await post('measurements', { sId: '0x01', val: 1 });
@@ -52,13 +52,13 @@ describe.each(databaseKinds)('a device over HTTP on %s', (kind) => {
     expect(described).not.toHaveProperty('protocol');
   });
 
-  test('is told what became of each measurement, and a repetition changes nothing', async () => {
+  test('is told the result of each measurement, and a repetition changes nothing', async () => {
     const of = await register();
     const ts = Date.now() - 60_000;
     const one = (val: number, at = ts) => ({ sId: '0x01', val, ts: at });
     expect(await outcome('measurements', one(1), of)).toEqual(news(1));
     expect(await outcome('measurements', one(1), of)).toEqual(news(0, 1));
-    // One that is there, one beside it in its millisecond, one that is new, and that once more.
+    // A stored one, one beside it in its millisecond, a new one, and that one again.
     const mixed = [one(1), one(2), one(3, ts + 1), one(3, ts + 1)];
     expect(await outcome('measurements', mixed, of)).toEqual(news(2, 2));
     expect(await outcome('measurements', mixed, of)).toEqual(news(0, 4));
@@ -69,7 +69,7 @@ describe.each(databaseKinds)('a device over HTTP on %s', (kind) => {
     expect(measurements.map(({ val }) => val).sort()).toEqual([1, 2, 3]);
   });
 
-  test('is told what is wrong with some, which is kept; the others are stored', async () => {
+  test('is told what is wrong with some, which is recorded; the others are stored', async () => {
     const of = await register();
     const ts = Date.now();
     const bad = [{ sId: 'nope', val: 1 }, { sId: '0x01', val: 900 }, { sId: '0x01' }];
@@ -96,7 +96,7 @@ describe.each(databaseKinds)('a device over HTTP on %s', (kind) => {
     expect(rejections.filter(({ reason }) => reason === 'out-of-range')).toHaveLength(1);
   });
 
-  test('that sends what cannot be read is answered 400, and it is kept', async () => {
+  test('that sends something unreadable gets 400, and it is recorded', async () => {
     const of = await register();
     const { deviceAuthUuid: uuid, deviceAuthToken: token } = of;
     const url = `${service.url}/devices/${uuid}/up/measurements`;
@@ -127,7 +127,7 @@ describe.each(databaseKinds)('a device over HTTP on %s', (kind) => {
     expect(reasons).toContain('unknown-topic');
   });
 
-  test('says its state and its events, each once', async () => {
+  test('reports its state and its events, each once', async () => {
     const of = await register();
     const ts = Date.now() - 1_000;
     const state = { puId: 3, stId: 1, ts };
@@ -166,7 +166,7 @@ describe.each(databaseKinds)('a device over HTTP on %s', (kind) => {
     expect(await outcome('profile', { state: 'request' }, of)).toEqual(news(0, 1));
   });
 
-  test('may use its credential over MQTT, where it asks for the time, and hears of seconds', async () => {
+  test('may use its credential over MQTT, where it gets the time and is told that a ts looks like seconds', async () => {
     const of = await register();
     const other = await app.call<Registration>('POST', '/v2/devices', configuration);
     const mqtt = await connectDevice({ ...other, ...of, protocol: 'mqtt', port: other.port });
@@ -184,7 +184,7 @@ describe.each(databaseKinds)('a device over HTTP on %s', (kind) => {
     await mqtt.end();
   });
 
-  test('has its refused logins kept, with where they came from', async () => {
+  test('has its refused logins recorded, with their origin', async () => {
     const of = await register();
     const { status } = await post('state', 1, { ...of, deviceAuthToken: 'wrong' });
     expect(status).toBe(401);
@@ -193,7 +193,7 @@ describe.each(databaseKinds)('a device over HTTP on %s', (kind) => {
     await expect.poll(() => app.call('GET', path)).toMatchObject({ refusedLogins: [refused] });
   });
 
-  test('is shut out as soon as its token was revoked', async () => {
+  test('is locked out as soon as its token is revoked', async () => {
     const of = await register();
     const { deviceAuthUuid: uuid } = of;
     await post('measurements', { sId: '0x01', val: 1 }, of);
@@ -204,7 +204,7 @@ describe.each(databaseKinds)('a device over HTTP on %s', (kind) => {
   });
 });
 
-test('a registration asks for what is configured and known, or is refused at /protocol', async () => {
+test('a registration names a configured and known protocol, or is refused at /protocol', async () => {
   const service = await testService(
     {},
     {
@@ -234,7 +234,7 @@ test('a registration asks for what is configured and known, or is refused at /pr
   await service.close();
 });
 
-test('a process of such a connector listens on HTTP_PORT for devices alone', async () => {
+test('a process of such a connector listens on HTTP_PORT for devices only', async () => {
   const service = await testService({}, { role: { name: 'connector', id: 2 } });
   const ready = await fetch(`${service.url}/readyz`);
   expect([ready.status, service.mqttPort]).toEqual([200, 0]);

@@ -28,7 +28,7 @@ const register = (protocol?: string) =>
     ...(protocol && { protocol }),
   });
 
-/** A thousand measurements in 250,000 bytes, each at a time of its own. */
+/** A thousand measurements in 250,000 bytes, each with its own time. */
 function measurements(): string {
   const fromTs = Date.now() - 3_600_000;
   const items = Array.from({ length: 1_000 }, (_, n) =>
@@ -37,7 +37,7 @@ function measurements(): string {
   return `[${items.join(',')}]`;
 }
 
-/** What REST tells of them, all pages. */
+/** Their values by REST, all pages. */
 async function listValues({ deviceAuthUuid: uuid }: Registration): Promise<number[]> {
   const values: number[] = [];
   let path: string | undefined = `/v2/measurements/${uuid}`;
@@ -103,7 +103,7 @@ describe('over HTTP', () => {
     return { status: response.status, body: (await response.json()) as object };
   };
 
-  test('1,000 measurements in 250 KB are stored, and repeated they change nothing', async () => {
+  test('1,000 measurements in 250 KB are stored, and a repetition changes nothing', async () => {
     const registration = await register('http');
     const body = measurements();
     expect(await post(registration, 'measurements', body)).toMatchObject({

@@ -47,7 +47,7 @@ async function start(): Promise<string> {
 
 type Answer = { status: number; body: Record<string, unknown> };
 
-/** An app and a device with all that they do, and what goes wrong with it. Gives what they hold. */
+/** Everything that an app and a device do, with failures. Returns the secrets they hold. */
 async function live(url: string): Promise<string[]> {
   const held: string[] = [];
   const ask = async (method: string, path: string, body?: unknown, token?: string) => {
@@ -86,7 +86,7 @@ async function live(url: string): Promise<string[]> {
   await client.publish('up/measurements', { sId: '0x01', val: 40 });
   await client.publish('up/measurements', { sId: '0x01', val: email });
   await client.end();
-  // What fails with the database says so, with its error.
+  // Failures of the database are reported as such, with the error.
   proxy.cut();
   expect((await login()).status).toBe(503);
   expect((await ask('GET', '/v2/devices', undefined, token)).status).toBe(503);
@@ -95,7 +95,7 @@ async function live(url: string): Promise<string[]> {
   return held;
 }
 
-it('every line has a component and a code that is documented, and none tells a secret', async () => {
+it('every line has a component and a documented code, and none contains a secret', async () => {
   const url = await start();
   const held = await live(url);
   expect(held.length).toBeGreaterThanOrEqual(8);

@@ -6,7 +6,7 @@ export type LossyProxy = { url: string; close(): Promise<void> };
 
 type Page = { measurements?: unknown[] };
 
-/** Passes everything on to the service, but leaves one measurement out of the first page it answers. */
+/** Forwards everything to the service, but drops one measurement from the first page it answers. */
 export async function startLossyProxy(serviceUrl: string): Promise<LossyProxy> {
   let lost = false;
   const server = createServer((request, response) => {

@@ -13,7 +13,7 @@ afterAll(() => service.close());
 const readMetrics = async () =>
   (await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)).text();
 
-test('messages are counted by the protocol that they came over', async () => {
+test('messages are counted by protocol', async () => {
   const app = await openApp(service.url);
   const overHttp = await app.call<Registration>('POST', '/v2/devices', {
     ...configuration,
@@ -37,7 +37,7 @@ test('messages are counted by the protocol that they came over', async () => {
   expect(text).not.toContain('mqtt_refusals_total{');
 });
 
-test('each metric of the service is documented, and there are no others', async () => {
+test('each metric of the service is documented, and no others are', async () => {
   const page = await readFile('docs/metrics.md', 'utf8');
   const [, table = ''] = page.split(/<!-- metrics: (?:begin|end) -->/);
   const documented = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);

@@ -53,7 +53,7 @@ describe.each(databaseKinds)('the way of a measurement on %s', (kind) => {
     await device.end();
   });
 
-  it('hands a profile to a connected device, runs it once answered, and records what fires', async () => {
+  it('hands a profile to a connected device, runs it once it is answered, and records what fires', async () => {
     const device = await connectDevice(await register());
     await device.subscribe('down/profile');
     const { pId, state } = await install(device.uuid, thresholdPurpose(7, 30));
@@ -104,7 +104,7 @@ describe.each(databaseKinds)('the way of a measurement on %s', (kind) => {
     await device.end();
   });
 
-  it('runs a profile unasked on a plain sensor, before its next message is evaluated', async () => {
+  it('runs a profile on a plain sensor without its asking, before its next message is evaluated', async () => {
     const device = await connectDevice(await register());
     const { pId } = await install(device.uuid, thresholdPurpose(7, 30));
     await device.publish('up/measurements', { sId: '0x01', val: 31 });
@@ -112,7 +112,7 @@ describe.each(databaseKinds)('the way of a measurement on %s', (kind) => {
     await device.end();
   });
 
-  it('takes a state report that changes the purpose for what it is', async () => {
+  it('accepts a state report that changes the purpose', async () => {
     const device = await connectDevice(await register());
     await install(device.uuid, thresholdPurpose(7, 30), thresholdPurpose(8, 40));
     await device.publish('up/state', { puId: 8, stId: 1, ts: Date.now() + 60_000 });
@@ -129,7 +129,7 @@ describe.each(databaseKinds)('the way of a measurement on %s', (kind) => {
     await device.end();
   });
 
-  it('keeps what is wrong, says why, and acknowledges it', async () => {
+  it('records what is wrong, says why, and acknowledges it', async () => {
     const device = await connectDevice(await register());
     await device.subscribe('down/errors');
     await device.publish('up/measurements', [
@@ -153,7 +153,7 @@ describe.each(databaseKinds)('the way of a measurement on %s', (kind) => {
     await device.end();
   });
 
-  it('closes the connection of a removed device, which cannot come back', async () => {
+  it('closes the connection of a removed device, which cannot reconnect', async () => {
     const registration = await register();
     const device = await connectDevice(registration);
     await app.call('DELETE', `/v2/devices/${device.uuid}`);

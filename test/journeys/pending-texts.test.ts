@@ -8,7 +8,7 @@ import { connectDevice } from './device.ts';
 import { testService } from './service.ts';
 import type { TestService } from './service.ts';
 
-/** Each measurement above 30 shows the state's text, and moves on to the next of so many states. */
+/** Each measurement above 30 shows the state's text and moves on to the next of `states` states. */
 const tour = (states: number) => ({
   puId: 3,
   name: 'tour',
@@ -44,7 +44,7 @@ describe('texts for the display of a device that sleeps', () => {
     await service.close();
   });
 
-  /** A device that runs a tour, which so many measurements have gone along while nobody listened. */
+  /** A device that runs a tour and has sent `fired` measurements along it while nobody listened. */
   async function asleep({ states = 1, fired = 1 } = {}): Promise<Registration> {
     const registration = await app.call<Registration>('POST', '/v2/devices', configuration);
     const { deviceAuthUuid } = registration;
@@ -57,7 +57,7 @@ describe('texts for the display of a device that sleeps', () => {
     return registration;
   }
 
-  /** What arrives on `down/display` until an error that is provoked behind it has arrived. */
+  /** What arrives on `down/display` before an error that is provoked afterwards. */
   async function wake(
     registration: Registration,
     { qos = 1, isMute = false }: { qos?: 0 | 1; isMute?: boolean } = {},
@@ -65,7 +65,7 @@ describe('texts for the display of a device that sleeps', () => {
     const { host, port, deviceAuthUuid: uuid, deviceAuthToken: password } = registration;
     const options = { username: uuid, password, reconnectPeriod: 0 };
     const client = await connectAsync(`mqtt://${host}:${port}`, options);
-    // mqtt.js acknowledges once it is called back.
+    // mqtt.js acknowledges when this callback is called.
     if (isMute)
       client.handleMessage = ({ topic }, done) => void (topic.endsWith('/display') || done());
     const texts: { text: string; ts: number }[] = [];
@@ -105,7 +105,7 @@ describe('texts for the display of a device that sleeps', () => {
     return Number(rows[0]?.count);
   };
 
-  it('are given when it subscribes, and not again once it has acknowledged them', async () => {
+  it('are delivered when it subscribes, and not again once it has acknowledged them', async () => {
     const registration = await asleep();
     const awake = await wake(registration);
     expect(await awake.finish()).toEqual(['text 1']);
@@ -115,7 +115,7 @@ describe('texts for the display of a device that sleeps', () => {
     expect(await textsOf(registration)).toEqual([]);
   });
 
-  it('are given again as long as there is no PUBACK', async () => {
+  it('are delivered again until there is a PUBACK', async () => {
     const registration = await asleep();
     for (let n = 0; n < 2; n += 1) {
       const mute = await wake(registration, { isMute: true });
@@ -125,13 +125,13 @@ describe('texts for the display of a device that sleeps', () => {
     expect(await textsOf(registration)).toEqual(['text 1']);
   });
 
-  it('are acknowledged by their writing where it subscribed with QoS 0', async () => {
+  it('count as acknowledged when they are written, if it subscribed with QoS 0', async () => {
     const registration = await asleep();
     expect(await (await wake(registration, { qos: 0 })).finish()).toEqual(['text 1']);
     await expect.poll(() => countKept(registration)).toBe(0);
   });
 
-  it('are the newest of each state, and ten, the oldest first', async () => {
+  it('are the newest of each state, at most ten, the oldest first', async () => {
     const twice = await asleep({ states: 3, fired: 4 });
     expect(await textsOf(twice)).toEqual(['text 2', 'text 3', 'text 1']);
     const many = await asleep({ states: 12, fired: 12 });
@@ -148,7 +148,7 @@ describe('texts for the display of a device that sleeps', () => {
     expect(await textsOf(registration)).toEqual(['text 2']);
   });
 
-  it('are not kept where its backlog brings them from another day', async () => {
+  it('are not kept if its backlog brings them from another day', async () => {
     const registration = await asleep({ fired: 0 });
     const device = await connectDevice(registration);
     const ts = Date.now() - 25 * 3_600_000;
@@ -157,7 +157,7 @@ describe('texts for the display of a device that sleeps', () => {
     expect(await countKept(registration)).toBe(0);
   });
 
-  it('are not kept for one that is there and acknowledges them', async () => {
+  it('are not kept for one that is connected and acknowledges them', async () => {
     const registration = await asleep({ fired: 0 });
     const device = await connectDevice(registration);
     await device.subscribe('down/display');
@@ -167,7 +167,7 @@ describe('texts for the display of a device that sleeps', () => {
     await device.end();
   });
 
-  it('count for what the account has stored', async () => {
+  it('count towards what the account has stored', async () => {
     const used = async () => {
       type Usage = { usage: { quota: string; used: number }[] };
       const { usage } = await app.call<Usage>('GET', '/v2/accounts/usage');

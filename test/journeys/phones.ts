@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { startApnsServer, tlsFile, type Received } from '../notifications/apns-server.ts';
 
-/** Stand-ins for what lies outside: a push service, and a webhook that takes SMS. */
+/** Stand-ins for what lies outside: a push service, and a webhook that accepts SMS. */
 export type Phones = {
-  /** What makes the service send to them. */
+  /** Settings that make the service send to them. */
   notifications: NotificationSettings;
   pushes: Received[];
   texts: unknown[];

@@ -9,7 +9,7 @@ type Message = { topic: string; payload: Record<string, unknown> };
 type Answer = { messages: Message[]; after: string; timestamp: number };
 type Poll = { wait?: number; topics?: string; after?: string };
 
-/** Longer than a test may take: whoever waits for it waits for something else. */
+/** In s. Longer than a test may take, so only something else can end the wait. */
 const long = 60;
 
 const showing = (puId: number, showText: string) => {
@@ -65,7 +65,7 @@ describe('a device that polls over HTTP', () => {
     return response.status;
   }
 
-  /** Sends it until a poll is answered: what is told while nobody waits yet is lost. */
+  /** Sends again until a poll is answered, because a message is lost if no poll is waiting yet. */
   async function sendUntil(
     pending: Promise<Answer>,
     device: Registration,
@@ -81,7 +81,7 @@ describe('a device that polls over HTTP', () => {
     return answered;
   }
 
-  it('is given at once what it does not have, and waits for the rest', async () => {
+  it('gets at once what it does not have, and waits for the rest', async () => {
     const device = await register();
     const first = await poll(device, { wait: long });
     const { device: named, module } = configuration;
@@ -93,12 +93,12 @@ describe('a device that polls over HTTP', () => {
     expect(first.timestamp).toEqual(ts);
     const { after } = first;
     expect(await poll(device, { after })).toEqual({ messages: [], after, timestamp: ts });
-    // Without `after` it begins anew.
+    // Without `after` it starts from the beginning.
     expect((await poll(device)).messages).toHaveLength(2);
     expect((await poll(device, { topics: 'display,errors' })).messages).toEqual([]);
   });
 
-  it('is given a profile while it waits; the next poll acknowledges it', async () => {
+  it('gets a profile while it waits; the next poll acknowledges it', async () => {
     const device = await register();
     const { after } = await poll(device);
     const pending = poll(device, { wait: long, after });
@@ -106,7 +106,7 @@ describe('a device that polls over HTTP', () => {
     const answer = await pending;
     expect(answer.messages).toMatchObject([{ topic: 'profile', payload: { pId } }]);
     expect(await stateOf(pId)).toBe('pending');
-    // The answer may have been lost: it is given again as long as it is not acknowledged.
+    // The answer may have been lost, so it is repeated until it is acknowledged.
     expect((await poll(device, { after })).messages).toEqual(answer.messages);
     const known = await poll(device, { after: answer.after });
     expect(known.messages).toEqual([]);
@@ -119,7 +119,7 @@ describe('a device that polls over HTTP', () => {
     ]);
   });
 
-  it('answers for itself once it has taken the profile, and is a plain sensor before', async () => {
+  it('has its own engine once it has taken the profile, and is a plain sensor before', async () => {
     const [taker, sensor] = [await register(), await register()];
     await poll(taker);
     await poll(sensor, { topics: 'display,state' });
@@ -130,7 +130,7 @@ describe('a device that polls over HTTP', () => {
     }
   });
 
-  it('is given its profile again when it asks for it while it waits', async () => {
+  it('gets its profile again if it asks for it while it waits', async () => {
     const device = await register();
     const { pId } = await install(device.deviceAuthUuid, thresholdPurpose(3, 30));
     const { after } = await poll(device);
@@ -139,11 +139,11 @@ describe('a device that polls over HTTP', () => {
     expect(answer.messages).toMatchObject([{ topic: 'profile', payload: { pId } }]);
   });
 
-  it('is given texts, configurations, states and errors as they come', async () => {
+  it('gets texts, configurations, states and errors as they come', async () => {
     const device = await register();
     const uuid = device.deviceAuthUuid;
     let { after } = await poll(device, { topics: 'configuration,state,display,errors' });
-    /** What a waiting poll is answered with; what `does` brings about may come in several. */
+    /** The answer to a waiting poll. What `does` causes may come in several answers. */
     const told = async (topic: string, does: (pending: Promise<Answer>) => Promise<unknown>) => {
       const asked = { wait: long, after, topics: `${topic},errors` };
       const pending = poll(device, asked);
@@ -166,7 +166,7 @@ describe('a device that polls over HTTP', () => {
     ).toEqual([['configuration', { ...next, ts: expect.any(Number) }]]);
   });
 
-  it('is given a text until it has acknowledged it, over whatever protocol', async () => {
+  it('gets a text until it has acknowledged it, over any protocol', async () => {
     const device = await register();
     await install(device.deviceAuthUuid, showing(3, 'Close the window'));
     await send(device, 'measurements', { sId: '0x01', val: 20 });
@@ -203,7 +203,7 @@ describe('a device that polls over HTTP', () => {
     expect(topics).toEqual(['profile', 'profile']);
   });
 
-  it('is let go when its token is revoked, and not let in again', async () => {
+  it('is disconnected when its token is revoked, and not accepted again', async () => {
     const device = await register();
     const { after } = await poll(device);
     const pending = poll(device, { wait: long, after });
@@ -227,7 +227,7 @@ describe('a device that polls over HTTP', () => {
     expect(await response.json()).toMatchObject({ errors: [{ path }] });
   });
 
-  it('cannot acknowledge what it was not given', async () => {
+  it('cannot acknowledge what it did not get', async () => {
     const device = await register();
     const other = await register();
     const { pId } = await install(device.deviceAuthUuid, thresholdPurpose(3, 30));
@@ -236,7 +236,7 @@ describe('a device that polls over HTTP', () => {
     expect(await stateOf(pId)).toBe('pending');
   });
 
-  it('sends GET without a body, for its own messages', async () => {
+  it('sends GET without a body, for its own messages only', async () => {
     const [device, other] = [await register(), await register()];
     const post = await ask(device, {}, { method: 'POST' });
     expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET']);

@@ -12,7 +12,7 @@ let greedy: App;
 let other: App;
 
 beforeAll(async () => {
-  // However long a busy machine takes for all of this: what waits for the row is not to be cancelled meanwhile.
+  // A busy machine may take long for all this, and the queries that wait for the row must not be cancelled meanwhile.
   const change = (config: Config): Config => ({
     ...config,
     database: { ...config.database, statementTimeoutMs: 100_000 },
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** Asks again where a busy machine took the database to be away (503). Throws unless it is answered 200 in the end. */
+/** Asks again while a busy machine makes the database seem away (503). Throws unless it gets 200 in the end. */
 async function ask(app: App, ...request: Parameters<App['call']>): Promise<unknown> {
   for (;;)
     try {
@@ -33,7 +33,7 @@ async function ask(app: App, ...request: Parameters<App['call']>): Promise<unkno
     }
 }
 
-it('whoever waits in the database with many requests leaves it to others, to logins and to probes', async () => {
+it('an account whose requests wait in the database leaves connections to others, to logins and to probes', async () => {
   const client = openClient(service.databaseUrl);
   await client.connect();
   const waiting = async () => {
@@ -52,7 +52,7 @@ it('whoever waits in the database with many requests leaves it to others, to log
     // A quarter of the 16 that accounts share.
     await expect.poll(waiting).toBe(4);
     const credentials = { email: other.email, password: 'correct horse battery' };
-    // Were there no connection left, none of them would be answered before the row is free.
+    // Without a free connection, none of them would be answered before the row is unlocked.
     await Promise.all([
       ...Array.from({ length: 3 }, () => ask(other, 'GET', '/v2/devices?counts=true')),
       ask(other, 'PUT', '/v2/accounts', { name: 'other' }),
@@ -62,7 +62,7 @@ it('whoever waits in the database with many requests leaves it to others, to log
     expect(await ask(other, 'GET', '/v2/status')).toMatchObject({ status: 'online' });
     await expect.poll(waiting).toBe(4);
   } finally {
-    // Rolls back: a second try finds the row free.
+    // Rolls back, so that a second try finds the row unlocked.
     await client.end();
     await Promise.all(changes);
   }

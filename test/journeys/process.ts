@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url';
 
 export const projectDir = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A program of the project as a child process, and what it has written so far. */
+/** A program of the project as a child process, and its output so far. */
 export type Running = {
   child: ChildProcess;
   stdout(): string;
   stderr(): string;
-  /** Resolves as soon as standard output matches; rejects when the program ends before. */
+  /** Resolves as soon as standard output matches. Rejects if the program ends before. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   /** The exit status, once it has ended. */
   ended(): Promise<number>;
@@ -19,7 +19,7 @@ export type Running = {
 /** A busy machine may take longer to stop a database than the service would wait for it. */
 const STOP_TIMEOUT_MS = '60000';
 
-/** Runs it in the project's directory (or `cwd`) with this very Node in front, and hardly anything of this environment. */
+/** Runs it in the project's directory (or `cwd`) with this very Node first, and hardly anything of this environment. */
 export function runProgram(
   program: string,
   args: string[],
@@ -27,7 +27,7 @@ export function runProgram(
 ): Running {
   const path = `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`;
   const { HOME = '/', NODE_COMPILE_CACHE = '' } = process.env;
-  // A longer delay before the stop brings a longer time of its own.
+  // With a longer delay before the stop, the program sets a longer timeout itself.
   const stop = options.env?.['DRAIN_DELAY_MS'] === undefined ? { STOP_TIMEOUT_MS } : {};
   const env = { PATH: path, HOME, NODE_COMPILE_CACHE, ...stop, ...options.env };
   const child = spawn(program, args, { cwd: options.cwd ?? projectDir, env, stdio: 'pipe' });

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** The return code of a CONNACK; the connection is closed at once. */
+/** The return code of a CONNACK. Closes the connection at once. */
 const connectOnce = ({ deviceAuthUuid, deviceAuthToken }: Registration) =>
   new Promise<number>((resolve) => {
     const client = connect({

@@ -15,7 +15,7 @@ describe('a device that sends what is wrong', () => {
   let service: TestService;
   let app: App;
   beforeAll(async () => {
-    // At its rate a device would take minutes for it.
+    // At the usual rates a device would take minutes for it.
     const fast = { messagesPerSecond: 1e6, messagesBurst: 1e6, measurementsPerSecond: 1e9 };
     service = await testService(
       {},
@@ -25,7 +25,7 @@ describe('a device that sends what is wrong', () => {
   });
   afterAll(() => service.close());
 
-  /** Of the table with its indexes, once nothing in it is dead. */
+  /** The size of the table with its indexes, without dead rows. */
   const measure = () =>
     runOn(service.databaseUrl, async (client) => {
       await client.query('vacuum rejection');
@@ -39,7 +39,7 @@ describe('a device that sends what is wrong', () => {
     ['up/measurements', Array.from({ length: 1_000 }, () => 1)],
     ['up/measurements', Array.from({ length: 700 }, (_, n) => ({ sId: `no sense ${n}`, val: n }))],
     ['up/events', Array.from({ length: 600 }, () => wrong)],
-  ])('on %s grows the tables by less than five times of what it sent', async (topic, items) => {
+  ])('on %s grows the tables by less than five times what it sent', async (topic, items) => {
     const device = await connectDevice(
       await app.call<Registration>('POST', '/v2/devices', configuration),
     );
@@ -49,7 +49,7 @@ describe('a device that sends what is wrong', () => {
     expect(grown).toBeLessThan(5 * messages * JSON.stringify(items).length);
     const path = `/v2/devices/${device.uuid}/rejections`;
     const { rejections } = await app.call<Rejections>('GET', `${path}?limit=200`);
-    // Sixty of a minute one by one, ten of a message; it may take from one minute into the next.
+    // Up to sixty rows a minute are kept singly, ten of a message. The test may span two minutes.
     const oneByOne = rejections.filter(({ more }) => more === undefined);
     expect(oneByOne.length).toBeLessThanOrEqual(120);
     const counted = rejections.reduce((sum, { more = 1 }) => sum + more, 0);

@@ -13,7 +13,7 @@ export type RunningService = {
   close(): Promise<void>;
 };
 
-/** What accounts' and devices' tokens are made with here. */
+/** The secret of accounts' and devices' tokens here. */
 export const runningSecret = 'a secret for tests that is long enough to be one';
 
 /** `flags`: for Node itself. */

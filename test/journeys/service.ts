@@ -15,7 +15,7 @@ export type TestService = {
   close(): Promise<void>;
 };
 
-/** For `change`: the console is built, and served with the rest. */
+/** For `change`: builds the console and serves it with the rest. */
 export const withConsole = (config: Config): Config => ({ ...config, console: { enabled: true } });
 
 /** The whole service in this process, on a database of its own and free ports. */

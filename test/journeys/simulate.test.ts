@@ -34,12 +34,12 @@ describe('the simulator', () => {
     );
     expect(run.stderr()).toBe('');
     expect(status).toBe(0);
-    // What is removed is cleared piece by piece, behind the answer.
+    // Removals are cleared piece by piece, after the answer.
     await expect.poll(() => countRows('account')).toBe(0);
     await expect.poll(() => countRows('device')).toBe(0);
   });
 
-  it('says what is missing and fails, where one measurement cannot be read back', async () => {
+  it('reports what is missing and fails if one measurement cannot be read back', async () => {
     const proxy = await startLossyProxy(service.url);
     const run = simulate(['--devices', '3', '--seconds', '1', '--rate', '5'], { url: proxy.url });
     const status = await run.ended();
@@ -49,7 +49,7 @@ describe('the simulator', () => {
     expect(status).toBe(1);
   });
 
-  it('ends early when it is interrupted, and compares what there is', async () => {
+  it('ends early if it is interrupted, and compares what there is', async () => {
     const before = await countRows('measurement');
     const args = ['--devices', '2', '--seconds', '600', '--rate', '10', '--protocol', 'http'];
     const run = simulate([...args, '--keep']);
@@ -63,7 +63,7 @@ describe('the simulator', () => {
     expect(run.stdout()).toMatch(/Kept the account \S+ with the password \S+\n/);
   });
 
-  it('uses an account that is there, and leaves it there', async () => {
+  it('uses an existing account, and does not remove it', async () => {
     const login = { email: 'ada@example.org', password: 'a long pass phrase' };
     const registered = await fetch(`${service.url}/v2/accounts`, {
       method: 'POST',

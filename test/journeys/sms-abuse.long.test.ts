@@ -103,7 +103,7 @@ describe('accounts that registered themselves and send SMS as fast as they can',
     expect(phones.texts).toEqual([]);
   });
 
-  it('send 20 a day each, and no number gets more than 20, once they are allowed', async () => {
+  it('once allowed, send 20 a day each, and no number gets more than 20', async () => {
     const env = {
       DATABASE_URL: service.databaseUrl,
       SECRET: 'a secret that only this test knows, long enough',
@@ -119,7 +119,7 @@ describe('accounts that registered themselves and send SMS as fast as they can',
     expect(await permit('deny', denied)).toMatchObject({ status: 0 });
     expect(await permit('allow', denied, 'mail')).toMatchObject({ status: 1 });
 
-    // An event rings again when it was away from its state in between.
+    // An event rings again after the device was in another state.
     for (const round of [1, 2])
       await Promise.all(
         apps.map(async ({ app, uuid, send }) => {
@@ -148,7 +148,7 @@ describe('accounts that registered themselves and send SMS as fast as they can',
     for (const [n, outcomes] of all.entries()) {
       const sent = outcomes.filter(({ state }) => state === 'queued' || state === 'sent');
       expect(sent.length).toBeLessThanOrEqual(n === 0 ? 0 : 20);
-      // One row for each reason, however many they were.
+      // One row for each reason, however many SMS it stands for.
       expect(outcomes.length - sent.length).toBeLessThanOrEqual(5);
     }
   });

@@ -6,8 +6,8 @@ import { runProgram } from './process.ts';
 import { startRunningService, type RunningService } from './running-service.ts';
 
 /**
- * Without what differs from run to run (identifiers, tokens, times, this run's port and account) and
- * without the carriage returns of CSV (RFC 4180), which a page cannot show.
+ * Removes what differs from run to run (identifiers, tokens, times, this run's port and account), and the carriage
+ * returns of CSV (RFC 4180), which a page cannot show.
  */
 function withoutParticulars(output: string): string {
   return output

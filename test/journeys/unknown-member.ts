@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { App } from './app.ts';
 import type { TestDevice } from './device.ts';
 
-/** Sends two measurements with a member that nobody knows: the device is told once, and both are stored. */
+/** Sends two measurements with an unknown member, and expects one error and both to be stored. */
 export async function expectToldOnce(app: App, device: TestDevice): Promise<void> {
   await device.subscribe('down/errors');
   for (const val of [1, 2])
@@ -14,7 +14,7 @@ export async function expectToldOnce(app: App, device: TestDevice): Promise<void
     message: expect.stringContaining('unknown member lable'),
     ts: expect.any(Number),
   });
-  // What is wrong otherwise is said all the same, and comes after whatever else there was to say.
+  // Other errors are reported all the same, and after anything else that was to be reported.
   await device.publish('up/measurements', { sId: '0x99', val: 1, lable: 'x' });
   expect(await device.receive('down/errors')).toMatchObject({ reason: 'unknown-sense' });
   expect(device.received).toEqual([]);

@@ -4,7 +4,7 @@ import { connectDevice } from './device.ts';
 import { testService } from './service.ts';
 import { expectToldOnce } from './unknown-member.ts';
 
-it('a device that sends members nobody knows is told once; what it sent is stored', async () => {
+it('a device that sends unknown members is told once, and what it sent is stored', async () => {
   const service = await testService();
   const app = await openApp(service.url);
   const registration = await app.call<Registration>('POST', '/v2/devices', configuration);

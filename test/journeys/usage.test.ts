@@ -16,7 +16,7 @@ afterAll(() => service.close());
 
 type Usage = { usage: { quota: string; limit: number; used: number | null }[] };
 
-it('an account sees what it uses; events beyond those of a day are counted, not recorded', async () => {
+it("an account sees what it uses; events beyond a day's quota are counted, not recorded", async () => {
   const app = await openApp(service.url);
   const registration = await app.call<Registration>('POST', '/v2/devices', configuration);
   const uuid = registration.deviceAuthUuid;

@@ -18,7 +18,7 @@ async function statusOf({ url }: TestService): Promise<Status> {
   return (await (await fetch(`${url}/v2/status`)).json()) as Status;
 }
 
-/** What status, metrics and readiness say of this part; null: nothing. */
+/** What status, metrics and readiness report of this part; null: nothing. */
 async function said(service: TestService, part: string) {
   const { degraded, reasons = [] } = await statusOf(service);
   const reason = reasons.find(({ name }) => name === part)?.reason ?? null;
@@ -33,7 +33,7 @@ const named = (reason: string, ready = 503) => ({ isNamed: true, reason, isCount
 const metrics = { METRICS_PORT: '0' };
 
 describe.each([false, ...(findTimescaleBinDir() === null ? [] : [true])])(
-  'a database in which nothing can be stored (TimescaleDB: %s)',
+  'a database that cannot store anything (TimescaleDB: %s)',
   (timescaledb) => {
     let cluster: Cluster;
     let service: TestService;
@@ -49,7 +49,7 @@ describe.each([false, ...(findTimescaleBinDir() === null ? [] : [true])])(
     });
     const writes = () => said(service, 'database-writes');
 
-    it('is well at first, and says when it was committed last', async () => {
+    it('is well at first, and says when the last commit was', async () => {
       await expect.poll(writes).toEqual(nothing);
       expect(await statusOf(service)).toMatchObject({ status: 'online', degraded: [] });
       const text = await (await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)).text();
@@ -65,7 +65,7 @@ describe.each([false, ...(findTimescaleBinDir() === null ? [] : [true])])(
       await expect.poll(writes).toEqual(nothing);
     });
 
-    it('names a lock that stops everything', async () => {
+    it('names a lock that blocks everything', async () => {
       const holder = new pg.Client({ connectionString: cluster.url() });
       await holder.connect();
       await holder.query(
@@ -77,7 +77,7 @@ describe.each([false, ...(findTimescaleBinDir() === null ? [] : [true])])(
       await expect.poll(writes).toEqual(nothing);
     });
 
-    it('names a full disk by what cannot be stored, though a commit without rows returns', async () => {
+    it('names a full disk by what cannot be stored, although a commit without rows succeeds', async () => {
       const app = await openApp(service.url);
       const device = await app.call<Registration>('POST', '/v2/devices', {
         ...configuration,
@@ -115,7 +115,7 @@ describe.each([false, ...(findTimescaleBinDir() === null ? [] : [true])])(
   },
 );
 
-describe.skipIf(!hasRedis)('a Redis that only reads', () => {
+describe.skipIf(!hasRedis)('a Redis that is read-only', () => {
   let redis: Redis;
   let service: TestService;
   beforeAll(async () => {
@@ -128,7 +128,7 @@ describe.skipIf(!hasRedis)('a Redis that only reads', () => {
   });
   const sessions = () => said(service, 'sessions');
 
-  it('is named, and takes no work away from what does not need it', async () => {
+  it('is named, and stops nothing that does not need it', async () => {
     await expect.poll(sessions).toEqual(nothing);
     const { Redis: Client } = await import('ioredis');
     const client = new Client(redis.url);

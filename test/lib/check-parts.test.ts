@@ -13,7 +13,7 @@ const pathsOf = (value: unknown) =>
   [...checkInParts(Thing, value)].flatMap(({ problems }) => problems.map(({ path }) => path));
 
 describe('a value checked in parts', () => {
-  test('has the faults of its members, in their places, in parts that stay small', () => {
+  test('has the problems of its members, with their paths, in parts that stay small', () => {
     const rows = Array.from({ length: 2_000 }, (_, n) => ({ n: n % 500 === 7 ? 'x' : n }));
     const parts = [...checkInParts(Thing, { name: 1, rows })];
     expect(parts.flatMap(({ problems }) => problems.map(({ path }) => path))).toEqual([
@@ -25,14 +25,14 @@ describe('a value checked in parts', () => {
     expect(pathsOf(list)).toHaveLength(5_000);
   });
 
-  test('that is small is checked as a whole', () => {
+  test('is checked as a whole if it is small', () => {
     expect(isLarge({ name: 'x', rows: [{ n: 1 }] })).toBe(false);
     expect([...checkInParts(Thing, { name: 'never' })]).toMatchObject([
       { problems: [{ path: [], message: 'is never right' }] },
     ]);
   });
 
-  test('finds nothing that the schema does not, and needs no more than the schema has', () => {
+  test('has no problems that the schema does not find, and checks no more than the schema does', () => {
     const many = Array(3_000).fill(0);
     for (const value of [
       many,

@@ -5,7 +5,7 @@ import { monotonicClock, systemClock } from '../../src/lib/clock.ts';
 const dateOf = (nowTs: WallMs) => nowTs;
 const spentSince = (monotonicMs: MonotonicMs) => monotonicMs;
 
-test('the type checker refuses one clock, and what it says, where the other is expected', () => {
+test('the type checker refuses a clock, and its readings, where the other one is expected', () => {
   expect(dateOf(systemClock())).toBeGreaterThan(0);
   expect(spentSince(monotonicClock())).toBeGreaterThan(0);
   // @ts-expect-error -- a monotonic reading is no date

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { coalesce } from '../../src/lib/coalesce.ts';
 
-/** A store whose queries are answered by hand, in any order. */
+/** A store whose queries the test answers itself, in any order. */
 function heldStore() {
   const queries: { keys: number[]; answer: () => void; fail: () => void }[] = [];
   const load = (keys: number[]) =>
@@ -16,7 +16,7 @@ function heldStore() {
   return { queries, load };
 }
 
-test('what is asked in one turn shares a query; what is asked later waits for the next', async () => {
+test('look-ups from one turn share a query; later ones wait for the next', async () => {
   const { queries, load } = heldStore();
   const { find } = coalesce({ load });
   const first = Promise.all([find(1), find(2), find(1), find(-3)]);
@@ -31,7 +31,7 @@ test('what is asked in one turn shares a query; what is asked later waits for th
   expect(await second).toEqual(['value 1', 'value 4']);
 });
 
-test('a query that fails fails those who shared it, and nobody else', async () => {
+test('a query that fails rejects those that shared it, and nobody else', async () => {
   const { queries, load } = heldStore();
   const { find } = coalesce({ load });
   const failed = find(1).catch((error: unknown) => error);
@@ -44,7 +44,7 @@ test('a query that fails fails those who shared it, and nobody else', async () =
   expect(await next).toBe('value 1');
 });
 
-test('every key is answered with its own value, in queries of bounded size and number', async () => {
+test('every key gets its own value, in queries of limited size and number', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: -5, max: 60 }), { maxLength: 200 }),

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ConnectionPlaces, type ConnectionPlacesOptions } from '../../src/lib/connection-places.ts';
 import { networks } from '../../src/lib/address.ts';
 
-/** Places, and who holds them, by name. */
+/** Connection places, with the name of each connection. */
 function startPlaces(options: Partial<ConnectionPlacesOptions> = {}) {
   const told: string[] = [];
   const open = new Map<string, { isBusy: boolean; isWaitedFor: boolean }>();
@@ -28,8 +28,8 @@ function startPlaces(options: Partial<ConnectionPlacesOptions> = {}) {
   return { places, told, enter, namesOf };
 }
 
-describe('where all places are taken', () => {
-  test('the oldest idle connection of the address that has most makes way', () => {
+describe('when all places are taken', () => {
+  test('the oldest idle connection of the address that has most is closed', () => {
     const { enter, namesOf, told, places } = startPlaces({ most: 4 });
     for (const address of ['10.0.0.1', '10.0.0.2', '10.0.0.2', '10.0.0.3']) enter(address);
     expect(enter('10.0.0.4')).not.toBeNull();
@@ -38,7 +38,7 @@ describe('where all places are taken', () => {
     expect(places.countOf('http')).toBe(4);
   });
 
-  test('one on which something is under way stays; nobody else finds a place then', () => {
+  test('a connection with something under way stays, and then a new one finds no place', () => {
     const { enter, namesOf, told } = startPlaces({ most: 3 });
     for (let n = 0; n < 3; n += 1) enter('10.0.0.1', 'http', { isBusy: true });
     expect(enter('10.0.0.2')).toBeNull();
@@ -46,7 +46,7 @@ describe('where all places are taken', () => {
     expect(told).toEqual(['http refused 1']);
   });
 
-  test('one whose client is waited for makes way where no other is idle', () => {
+  test('a connection that waits for its client is closed if no other is idle', () => {
     const { enter, namesOf } = startPlaces({ most: 3 });
     enter('10.0.0.1', 'http', { isBusy: true, isWaitedFor: true });
     enter('10.0.0.1', 'http', { isBusy: true });
@@ -58,7 +58,7 @@ describe('where all places are taken', () => {
     expect(namesOf()).toEqual(['10.0.0.1 2', '10.0.0.3 5', '10.0.0.4 6']);
   });
 
-  test('one that waits for its client makes way at an address that has many before an idle one of who has few', () => {
+  test('a connection that waits for its client at an address with many is closed before an idle one at an address with few', () => {
     const { enter, namesOf } = startPlaces({ most: 6 });
     for (let n = 0; n < 5; n += 1) enter('10.0.0.1', 'http', { isBusy: true, isWaitedFor: true });
     enter('10.0.0.2');
@@ -67,7 +67,7 @@ describe('where all places are taken', () => {
     expect(namesOf()).toContain('10.0.0.2 6');
   });
 
-  test('strangers make way before clients that are logged in, however many of these an address has', () => {
+  test('strangers are closed before clients that have logged in, however many of those an address has', () => {
     const { enter, namesOf } = startPlaces({ most: 5 });
     for (let n = 0; n < 3; n += 1) enter('10.0.0.1')?.know();
     enter('10.0.0.1');
@@ -81,7 +81,7 @@ describe('where all places are taken', () => {
     expect(namesOf()).not.toContain('10.0.0.1 1');
   });
 
-  test('one that is kept stays, however idle, and does not count for its address', () => {
+  test('a kept connection stays, however idle, and does not count for its address', () => {
     const { enter, namesOf, places } = startPlaces({ most: 4 });
     for (let n = 0; n < 3; n += 1) enter('10.0.0.1', 'mqtt')?.keep();
     enter('10.0.0.2', 'mqtt');
@@ -95,7 +95,7 @@ describe('where all places are taken', () => {
     expect(places.countOf('mqtt')).toBe(4);
   });
 
-  test('a place that is given back is had at once by the next one', () => {
+  test('a place that is freed is available at once', () => {
     const { enter } = startPlaces({ most: 2 });
     const first = enter('10.0.0.1', 'http', { isBusy: true });
     enter('10.0.0.1', 'http', { isBusy: true });
@@ -106,7 +106,7 @@ describe('where all places are taken', () => {
   });
 });
 
-test('each listener leaves to the other what is kept for it', () => {
+test('each listener leaves the reserved places to the other', () => {
   const { enter, places } = startPlaces({ most: 8, kept: 2 });
   for (let n = 0; n < 20; n += 1) enter('10.0.0.1', 'http', { isBusy: true });
   expect(places.countOf('http')).toBe(6);

@@ -3,11 +3,11 @@ import { FairBudget, MemoryBudget, type Reservation } from '../../src/lib/fair-b
 
 const bounds = { maxBytes: 100, share: 1 / 2, maxWaiting: 6, maxWaitingOfKey: 4 };
 
-/** Which of these have room. */
+/** Which of these have their memory. */
 const areIn = (...places: (Reservation | null | undefined)[]) =>
   places.map((place) => place?.isIn ?? null);
 
-test('places have room up to the bound, and the next one waits until one leaves', async () => {
+test('reservations get memory up to the limit, and the next one waits until one leaves', async () => {
   const budget = new MemoryBudget(bounds);
   const places = ['a', 'b', 'c'].map((key) => budget.enter(key, 40)) as [
     Reservation,
@@ -24,7 +24,7 @@ test('places have room up to the bound, and the next one waits until one leaves'
   expect([budget.used, budget.waiting]).toEqual([0, 0]);
 });
 
-test('a key has its share, and waits for its own beyond it', () => {
+test('a key has a share, and beyond it waits for its own reservations', () => {
   const budget = new MemoryBudget(bounds);
   const [first, second] = [budget.enter('a', 40), budget.enter('a', 20)];
   const other = budget.enter('b', 20);
@@ -33,7 +33,7 @@ test('a key has its share, and waits for its own beyond it', () => {
   expect(areIn(second)).toEqual([true]);
 });
 
-test('keys take turns, and none is passed by smaller ones', () => {
+test('keys take turns, and smaller reservations do not overtake one', () => {
   const budget = new MemoryBudget(bounds);
   const full = [budget.enter('x', 50), budget.enter('y', 50)];
   const a = [budget.enter('a', 50), budget.enter('a', 50)];
@@ -48,7 +48,7 @@ test('keys take turns, and none is passed by smaller ones', () => {
   expect(areIn(a[1], small)).toEqual([false, true]);
 });
 
-test('what is larger than a share, or than all the room, is let in alone', () => {
+test('a reservation larger than a share, or than the whole budget, is admitted alone', () => {
   const budget = new MemoryBudget(bounds);
   const large = budget.enter('a', 1_000);
   const next = budget.enter('b', 1);
@@ -61,7 +61,7 @@ test('what is larger than a share, or than all the room, is let in alone', () =>
   expect(areIn(again)).toEqual([true]);
 });
 
-test('what turns out smaller makes room for others, what turns out larger takes it', () => {
+test('one that turns out smaller frees memory for others, one that turns out larger takes it', () => {
   const budget = new MemoryBudget(bounds);
   const first = budget.enter('a', 50);
   const waiting = budget.enter('a', 40);
@@ -78,7 +78,7 @@ test('what turns out smaller makes room for others, what turns out larger takes 
   expect(budget.used).toBe(41);
 });
 
-test('few may wait, of all keys and of one; who gives up makes way', () => {
+test('the number of waiting reservations is limited, in total and per key; one that leaves makes room', () => {
   const budget = new MemoryBudget(bounds);
   const full = budget.enter('x', 100);
   const own = Array.from({ length: 5 }, () => budget.enter('a', 10));
@@ -93,7 +93,7 @@ test('few may wait, of all keys and of one; who gives up makes way', () => {
   expect(budget.waiting).toBe(0);
 });
 
-test('a place that takes nothing is one all the same: what comes after it is not forgotten when it leaves', () => {
+test('an empty reservation counts too: the next one is not forgotten when it leaves', () => {
   const budget = new MemoryBudget(bounds);
   const first = budget.enter('a', 20);
   first?.resize(0);

@@ -15,7 +15,7 @@ const addressed = (turns: FairQueue<string>, address: string, ...things: string[
   for (const thing of things) turns.add({ address, who: '' }, thing);
 };
 
-test('addresses take turns, and at each of them who asks there', () => {
+test('addresses take turns, and so do the clients of each', () => {
   const turns = new FairQueue<string>();
   for (const thing of ['a1', 'a2', 'a3']) turns.add({ address: 'a', who: 'x' }, thing);
   turns.add({ address: 'a', who: 'y' }, 'ay');
@@ -24,24 +24,24 @@ test('addresses take turns, and at each of them who asks there', () => {
   expect(turns.waiting).toBe(0);
 });
 
-test('who is new goes before those that had their turn, once in a round', () => {
+test('a new client goes before those already served, once per round', () => {
   const turns = new FairQueue<string>();
   addressed(turns, 'a', 'a1', 'a2', 'a3', 'a4');
   addressed(turns, 'b', 'b1', 'b2', 'b3', 'b4');
   expect(rest(turns, 2)).toEqual(['a1', 'b1']);
   addressed(turns, 'new', 'n1');
   expect(rest(turns, 1)).toEqual(['n1']);
-  // It has nothing left, and is not new again before the others had theirs.
+  // It has nothing left, and does not become new again before the others were served.
   addressed(turns, 'new', 'n2');
   expect(rest(turns, 3)).toEqual(['a2', 'b2', 'n2']);
-  // It was left out of a round: it is forgotten, and new once more.
+  // It missed a round, so it is forgotten, and becomes new again.
   expect(rest(turns, 2)).toEqual(['a3', 'b3']);
   expect(rest(turns, 1)).toEqual(['a4']);
   addressed(turns, 'new', 'n3');
   expect(rest(turns)).toEqual(['n3', 'b4']);
 });
 
-test('the newest is taken of who has most, also where all had a turn', () => {
+test('the newest item of the client with most is removed, even if all were served', () => {
   const turns = new FairQueue<string>();
   addressed(turns, 'a', 'a1', 'a2', 'a3');
   addressed(turns, 'b', 'b1', 'b2');
@@ -53,12 +53,12 @@ test('the newest is taken of who has most, also where all had a turn', () => {
   expect(() => turns.takeFromLongest()).toThrow('Nothing waits.');
 });
 
-test('who comes back has its turn, however many others are new each time', () => {
+test('a returning client is served, however many others are new each time', () => {
   const turns = new FairQueue<string>();
   const isServed = (add: (thing: string) => void, addNew: (n: number) => void) => {
     for (let n = 0; n < 10; n += 1) addNew(n);
     add('first');
-    // Whoever is answered has another one come under another name.
+    // For each one that is served, another arrives under a new name.
     for (let n = 10; n < 100; n += 1) {
       const { thing } = turns.take() ?? {};
       if (thing === 'first') add('second');

@@ -2,7 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { forEachYielding } from '../../src/lib/event-loop.ts';
 
-test('visits all that was there, in order, and others have their turn', async () => {
+test('visits everything that was there, in order, and yields to others', async () => {
   const things = new Set(Array.from({ length: 1_000 }, (_, n) => n));
   const visited: number[] = [];
   const seenByOthers: number[] = [];
@@ -15,7 +15,7 @@ test('visits all that was there, in order, and others have their turn', async ()
   await forEachYielding(things, (thing) => {
     visited.push(thing);
     things.delete(thing);
-    // What is added meanwhile is not visited: it would never end.
+    // What is added meanwhile is not visited. Otherwise it would never end.
     things.add(thing + 1_000);
   });
   await others;
@@ -31,7 +31,7 @@ test('a few are visited at once', () => {
   return done;
 });
 
-test('what goes wrong ends it', async () => {
+test('an error ends it', async () => {
   const failing = forEachYielding([1, 2], () => {
     throw new Error('no');
   });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { measureJson } from '../../src/lib/json.ts';
 
-/** Counted by building the value and walking through it. */
+/** Counted by parsing the value and walking through it. */
 function walk(value: unknown): { depth: number; parts: number } {
   if (typeof value !== 'object' || value === null) return { depth: 0, parts: 0 };
   const inner = Object.values(value).map(walk);
@@ -16,20 +16,20 @@ function walk(value: unknown): { depth: number; parts: number } {
   };
 }
 
-/** A name of more than 16 characters counts as one more for every 16 begun. */
+/** A name of more than 16 characters counts as one more for every further 16 or part of them. */
 function beyondOne(name: string): number {
   return Math.max(0, Math.ceil((JSON.stringify(name).length - 2) / 16) - 1);
 }
 
-/** The deepest that the text was: what is measured at its end is 0 again. */
+/** The deepest level of the text; at its end `depth` is 0 again. */
 const deepest = (text: string) => {
   let maxDepth = 0;
   while (measureJson(text, maxDepth).depth > maxDepth) maxDepth += 1;
   return maxDepth;
 };
 
-describe('what is measured of a text', () => {
-  test('is what JSON.parse would build, whatever its strings hold', () => {
+describe('the measured depth and parts of a text', () => {
+  test('are those that JSON.parse would build, whatever its strings contain', () => {
     const strings = fc
       .array(fc.constantFrom('"', '\\', ',', '[', '{', ']', 'x', '\n', ':'), { maxLength: 40 })
       .map((all) => all.join(''));
@@ -52,7 +52,7 @@ describe('what is measured of a text', () => {
     );
   });
 
-  test('counts long names for more, and long values as they come', () => {
+  test('count long names for more, but not long values', () => {
     const long = 'x'.repeat(44);
     expect(measureJson(JSON.stringify({ [long]: 1 })).parts).toBe(3);
     expect(measureJson(`{"${long}" \n\t : 1}`).parts).toBe(3);
@@ -60,7 +60,7 @@ describe('what is measured of a text', () => {
     expect(measureJson(JSON.stringify({ x234567890123456: 1 })).parts).toBe(1);
   });
 
-  test('ends at a bound, and at the end of a text that is no JSON', () => {
+  test('stop at a limit, and at the end of a text that is not JSON', () => {
     expect(measureJson('[[[[', 2).depth).toBe(3);
     expect(measureJson(',,,,', Infinity, 2).parts).toBe(3);
     for (const text of ['"', '"\\', '"\\"', '', '"\\\\', ']]]'])

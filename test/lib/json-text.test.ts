@@ -22,7 +22,7 @@ describe('the place where a text stops being JSON', () => {
     expect(findJsonError(text)).toEqual({ line, column, found, expected });
   });
 
-  test('is found exactly where JSON.parse throws', () => {
+  test('is exactly where JSON.parse throws', () => {
     const cut = fc
       .tuple(fc.json(), fc.nat(), fc.constantFrom('', ',', '}', '"', '1', '{', 'null', ' ', '\\'))
       .map(([text, at, more]) => {

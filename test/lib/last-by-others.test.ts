@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { LastByOthers } from '../../src/lib/fair-queue.ts';
 
-test('says for each when somebody else last did something', () => {
+test('returns for each when somebody else last did something', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 4 })), (order) => {
       const last = new LastByOthers();

@@ -9,7 +9,7 @@ afterEach(() => {
   for (const server of open.splice(0)) if (server.listening) server.close();
 });
 
-/** So many servers that take connections in the same way. */
+/** Several servers that handle connections in the same way. */
 function serversOf(count: number, onConnection: (socket: Socket) => void) {
   const servers = Array.from({ length: count }, () => createServer(onConnection));
   open.push(...servers);
@@ -18,7 +18,7 @@ function serversOf(count: number, onConnection: (socket: Socket) => void) {
 
 const here = { host: '127.0.0.1', backlog: 256 };
 
-test.skipIf(platform !== 'linux')('a turn of the loop accepts several connections', async () => {
+test.skipIf(platform !== 'linux')('one turn of the loop accepts several connections', async () => {
   let accepted = 0;
   let inTurn = 0;
   let mostInTurn = 0;
@@ -29,7 +29,7 @@ test.skipIf(platform !== 'linux')('a turn of the loop accepts several connection
     socket.on('error', () => undefined).destroy();
   });
   const port = await listenTogether(servers, { ...here, port: 0 });
-  // Connected by the kernel before this process gets to accept any of them.
+  // The kernel connects them before this process can accept any.
   const clients = Array.from({ length: 64 }, () =>
     connect({ host: here.host, port }).on('error', () => undefined),
   );
@@ -40,7 +40,7 @@ test.skipIf(platform !== 'linux')('a turn of the loop accepts several connection
   expect(mostInTurn).toBeGreaterThan(4);
 });
 
-test('a port that others share is another process’s all the same', async () => {
+test('a shared port still excludes other processes', async () => {
   const [other] = serversOf(1, () => undefined);
   await once(
     other.listen({ host: here.host, port: 0, reusePort: platform === 'linux' }),

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { isPrivateAddress, isPrivateHost } from '../../src/lib/address.ts';
 
-/** The first address of each network that IANA lists as not of the public internet (RFC 6890). */
+/** The first address of each network that IANA lists as not on the public internet (RFC 6890). */
 const firstAddresses = [
   '0.0.0.0 10.0.0.0 100.64.0.0 127.0.0.0 169.254.0.0 172.16.0.0 192.0.0.0 192.0.2.0 192.88.99.0',
   '192.168.0.0 198.18.0.0 198.51.100.0 203.0.113.0 224.0.0.0 240.0.0.0',
   '::ffff:0:0:0 :: 64:ff9b:1:: 100:: 2001:: 2001:db8:: 2002:: 3fff:: 5f00:: fc00:: fe80:: fec0:: ff00::',
 ].flatMap((line) => line.split(' '));
 
-test.each(firstAddresses)('%s, where a network of its own begins, is private', (address) => {
+test.each(firstAddresses)('%s, the first address of a special network, is private', (address) => {
   expect(isPrivateAddress(address)).toBe(true);
 });
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readTime } from '../../src/lib/time.ts';
 
-describe('the time that a text says', () => {
+describe('the time in a text', () => {
   test.each([
     ['0', 0],
     ['1795600000000', 1_795_600_000_000],
@@ -29,7 +29,7 @@ describe('the time that a text says', () => {
     expect(texts.map(readTime)).toEqual(texts.map(() => null));
   });
 
-  test('a day that is read is written the same, and every day of the calendar is read', () => {
+  test('every day of the calendar is read, and written the same', () => {
     const days = fc.record({
       year: fc.integer({ min: 1970, max: 2400 }),
       month: fc.integer({ min: 0, max: 13 }),

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { UnreadBodies } from '../../src/lib/request-body.ts';
 
 const mebibyte = 1_048_576;
-/** What Node reads of a request before anybody has asked for its body. */
+/** What Node reads of a request before anything asks for its body. */
 const readAhead = 262_144;
 
 let server: Server;
@@ -13,7 +13,7 @@ let clients: Socket[];
 let over: IncomingMessage[];
 
 beforeEach(async () => {
-  // Seconds pass when the test says so.
+  // The test advances the time.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   [requests, clients, over] = [[], [], []];
   const unreadBodies = new UnreadBodies();
@@ -44,7 +44,7 @@ function send(count: number, bytes: number, address: string): void {
 
 const bytesRead = () => requests.map(({ socket }) => socket.bytesRead).toSorted((a, b) => b - a);
 
-test('of one network 4 MiB are read in a second, and of all 16 MiB', async () => {
+test('4 MiB per second are read of one network, and 16 MiB of all', async () => {
   send(20, mebibyte, '192.0.2.1');
   await expect.poll(() => requests.length).toBe(20);
   await expect.poll(() => over.length).toBe(4);
@@ -57,7 +57,7 @@ test('of one network 4 MiB are read in a second, and of all 16 MiB', async () =>
   for (const bytes of bytesRead().slice(16)) expect(bytes).toBeLessThan(readAhead);
 });
 
-test('what is not read is answered after a second, and then more is read', async () => {
+test('requests with unread bodies are answered after a second, and then more is read', async () => {
   send(6, mebibyte, '192.0.2.9');
   await expect.poll(() => requests.length).toBe(6);
   await expect.poll(() => over.length).toBe(4);
@@ -67,7 +67,7 @@ test('what is not read is answered after a second, and then more is read', async
   await expect.poll(() => over.length).toBe(10);
 });
 
-test('small bodies are read whatever else there is', async () => {
+test('small bodies are always read', async () => {
   send(5, mebibyte, '192.0.2.8');
   await expect.poll(() => over.length).toBe(4);
   send(30, 16_384, '192.0.2.8');

@@ -4,7 +4,7 @@ import { backoffMs, pause, waitAtMost, waitUntil } from '../../src/lib/wait.ts';
 const never = new Promise<void>(() => undefined);
 const anHour = 3_600_000;
 
-test('a pause ends when it is told to, also before it began', async () => {
+test('a pause ends when it is aborted, even before it began', async () => {
   const stopping = new AbortController();
   const paused = pause(anHour, stopping.signal);
   stopping.abort();
@@ -12,13 +12,13 @@ test('a pause ends when it is told to, also before it began', async () => {
   await pause(anHour, stopping.signal);
 });
 
-test('work is waited for, and not longer than allowed', async () => {
+test('waiting for work ends with it, or after the given time', async () => {
   expect(await waitAtMost(Promise.resolve('x'), anHour)).toBe(true);
   expect(await waitAtMost(never, 1)).toBe(false);
   await expect(waitAtMost(Promise.reject(new Error('no')), anHour)).rejects.toThrow('no');
 });
 
-test('a condition is looked at until it holds, or time is up', async () => {
+test('a condition is polled until it holds, or time is up', async () => {
   let looks = 0;
   await waitUntil(() => (looks += 1) > 2, anHour);
   expect(looks).toBe(3);

@@ -17,7 +17,7 @@ test('a rest ends when it is woken, or after its time', async () => {
   await slept;
 });
 
-test('who wakes during the turn ends the rest behind it, and no later one', async () => {
+test('a wake-up during a round ends the rest after it, and no later one', async () => {
   const rest = new WakeableRest();
   rest.begin();
   rest.wake();

@@ -8,7 +8,7 @@ const device = (count: number): LiveDevice => ({
   values: Array.from({ length: count }, (_, i) => ['a', i, i]),
 });
 
-test('gives what was heard in its order, in whole messages', () => {
+test('returns what was heard in order, in whole messages', () => {
   const backlog = new Backlog({ values: 0 });
   backlog.add([device(2), device(1)], 5);
   backlog.add([device(2)], 6);
@@ -19,7 +19,7 @@ test('gives what was heard in its order, in whole messages', () => {
   expect([backlog.isEmpty, backlog.oldestMs]).toEqual([true, undefined]);
 });
 
-test('has room for so many values of an account, and of all', () => {
+test('holds a limited number of values of an account, and of all', () => {
   const all = { values: 0 };
   const backlogs = Array.from({ length: 6 }, () => new Backlog(all));
   const full = backlogs.map((backlog) => backlog.add([device(100_000)], 0));

@@ -11,7 +11,7 @@ const newBus = () =>
     },
   });
 
-test('who stores values knows for whom somebody listens, whichever began first', () => {
+test('a process that stores values knows for whom somebody listens, whichever started first', () => {
   const bus = newBus();
   const announcer = createAnnouncer({ bus, process: 'a' });
   announcer.add(1);
@@ -25,7 +25,7 @@ test('who stores values knows for whom somebody listens, whichever began first',
   listeners.close();
 });
 
-test('a process that does not say so again is forgotten', async () => {
+test('a process that stops announcing is forgotten', async () => {
   const bus = newBus();
   let monotonicMs = 0;
   const listeners = startListeners({ bus, monotonicClock: () => monotonicMs, expiryMs: 40 });
@@ -42,7 +42,7 @@ test('a process that does not say so again is forgotten', async () => {
   listeners.close();
 });
 
-test('values are published for those accounts only, in order, 500 in a message at most', () => {
+test('values are published for those accounts only, in order, at most 500 in a message', () => {
   const bus = newBus();
   const messages: BusMessages['measurements'][] = [];
   bus.subscribe('measurements', (message) => messages.push(message));

@@ -31,7 +31,7 @@ test('a position is read as it was written', () => {
   );
 });
 
-test('a sense lets a value through in a period, the newest', () => {
+test('passes one value of a sense per period, the newest', () => {
   const throttle = new ValueThrottle(100);
   const value = (sId: string, ts: number) => new Value(device, [sId, ts, ts]);
   expect(throttle.isDue(value('a', 1), 0)).toBe(true);
@@ -41,14 +41,14 @@ test('a sense lets a value through in a period, the newest', () => {
   expect(throttle.isDue(value('b', 0), 40)).toBe(false);
   expect(throttle.nextMs).toBe(100);
   expect(throttle.takeDue(99, 10)).toEqual([]);
-  // What came late of b gives way to what was sent.
+  // A late value of b gives way to the one that was sent.
   expect(throttle.takeDue(110, 10).map(({ sId, ts }) => [sId, ts])).toEqual([['a', 3]]);
   expect(throttle.isDue(value('b', 2), 111)).toBe(true);
   expect(throttle.takeDue(500, 10)).toEqual([]);
   expect(throttle.nextMs).toBe(Infinity);
 });
 
-test('values go in pieces of a limit, each sense after the period from when it was sent', () => {
+test('passes values in limited batches, each sense a period after it was last sent', () => {
   const throttle = new ValueThrottle(100);
   for (let round = 0; round < 2; round += 1)
     for (let i = 0; i < 5; i += 1) throttle.isDue(new Value(device, [`${i}`, round, round]), i);

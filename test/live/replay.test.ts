@@ -62,7 +62,7 @@ describe.each(databaseKinds)('what a reader has missed on %s', (kind) => {
     expect(thinned.at(-1)).toEqual(['b', now - 10_000 + 2_499]);
   });
 
-  test('of a transaction that began before and ended after is told', async () => {
+  test('includes a transaction that began before and ended after', async () => {
     const device = await app.newDevice(database.db);
     const now = Date.now();
     await store(device, ['a', now - 2, 1], ['b', now - 2, 1]);
@@ -81,7 +81,7 @@ describe.each(databaseKinds)('what a reader has missed on %s', (kind) => {
     expect(await missed(device, { position, sent: [] })).toEqual([['a', now]]);
   });
 
-  test('is what is later than the time of the id where the last day is compressed', async () => {
+  test("is what is later than the id's time if the last day is compressed", async () => {
     const device = await app.newDevice(database.db);
     const now = Date.now();
     await store(device, ['a', now - 3 * hourMs, 1]);

@@ -18,7 +18,7 @@ type Row = { sId: string; ts: number; val: number };
 const hour = 3_600_000;
 const t0 = Date.UTC(2026, 5, 1);
 
-/** What the buckets must be, counted by hand. */
+/** The expected buckets, counted by hand. */
 function expectedBuckets(rows: Row[], width: number, start: number, end: number): Bucket[] {
   const groups = new Map<string, Row[]>();
   for (const row of rows.filter(({ ts }) => ts >= start && ts <= end)) {
@@ -62,7 +62,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     expect(body['timestamp']).toEqual(expect.any(Number));
     return body['buckets'] as Bucket[];
   }
-  /** From a week before `t0` to tomorrow: other tests store years, whose chunks each cost some time. */
+  /** From a week before `t0` to tomorrow only: other tests store years, and each of their chunks takes time. */
   async function refresh(): Promise<void> {
     if (kind !== 'timescaledb') return;
     await history.db.query(
@@ -71,7 +71,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     );
   }
 
-  test('count only points between start and end, whatever is behind them', async () => {
+  test('count only points between start and end, whatever lies beyond them', async () => {
     const times = fc.integer({ min: 0, max: 40 * 24 * 12 }).map((n) => t0 + n * 300_000 + 1);
     const rowOf = fc.record({
       sId: fc.constantFrom('0x1', '0x2'),
@@ -120,7 +120,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     );
   });
 
-  test('hold what arrives late at once in ranges up to a week', async () => {
+  test('contain late arrivals at once in ranges of up to a week', async () => {
     const device = await app.newDevice(history.db);
     const newest = Date.now() - 10 * hour;
     await store(device, [
@@ -144,7 +144,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     ['Australia/Lord_Howe', '2026-04-04T13:00:00Z', '2026-04-05T13:30:00Z', 24.5],
     ['Atlantic/Azores', '2026-10-25T00:00:00Z', '2026-10-26T01:00:00Z', 25],
     ['Asia/Kathmandu', '2026-06-01T18:15:00Z', '2026-06-02T18:15:00Z', 24],
-  ])('of days in %s go by its clocks: from %s to %s', async (tz, from, until, hours) => {
+  ])('of days in %s follow its clocks: from %s to %s', async (tz, from, until, hours) => {
     const device = await app.newDevice(history.db);
     const [start, end] = [Date.parse(from), Date.parse(until)];
     const quarters = Array.from(
@@ -160,7 +160,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     ]);
     expect(days.map(({ ts }) => ts)).toEqual(days.map(({ ts }) => ts).toSorted((a, b) => b - a));
     expect([...new Set(days.map(({ ts }) => ts))].slice(0, 2)).toEqual([end, start]);
-    // What begins and ends inside the day counts nothing of its neighbours.
+    // What begins and ends within the day counts nothing of its neighbours.
     const inside = await list(device, `bucket=1d&tz=${tz}&start=${start + hour}&end=${end - 1}`);
     expect(inside.map(({ ts, count }) => [ts, count])).toEqual([
       [start, hours * 4 - 4],
@@ -168,9 +168,9 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     ]);
   });
 
-  test('of months and years begin where the route of many devices has them begin', async () => {
+  test('of months and years begin where they do for many devices', async () => {
     const device = await app.newDevice(history.db);
-    // Three years of days at noon and one lonely point long before; more than a statement gives.
+    // Three years of days at noon and a single point long before: more rows than one statement returns.
     const noon = Date.UTC(2023, 0, 1, 12);
     const rows = Array.from({ length: 1_100 }, (_, n) => ({
       sId: n % 2 === 0 ? '0x1' : '0x2',
@@ -198,7 +198,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     }
   });
 
-  test('of a wrong zone, or a zone without buckets, are refused by name', async () => {
+  test('with a wrong zone, or a zone without buckets, are refused by name', async () => {
     const device = await app.newDevice(history.db);
     for (const query of ['bucket=1d&tz=Mars/Base', 'tz=Europe/Berlin']) {
       const answer = await history.get(
@@ -210,7 +210,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     }
   });
 
-  test('leave positions out', async () => {
+  test('omit positions', async () => {
     const device = await app.newDevice(history.db);
     await history.db.transaction((tx) =>
       storeMeasurements(tx, [{ deviceId: device.deviceId, sId: '0x1', ts: t0, val: 1, long: 2 }]),
@@ -222,7 +222,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     expect(bucket).toMatchObject({ count: 1, min: 5, last: 5 });
   });
 
-  test('survive values whose sum no number holds', async () => {
+  test('survive values whose sum exceeds every number', async () => {
     const device = await app.newDevice(history.db);
     const rows = Array.from({ length: 400 }, (_, i) => ({
       sId: '0x1',
@@ -234,7 +234,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     for (const bucket of await list(device, 'bucket=10h')) expect(bucket.avg).toBe(1.7e308);
   });
 
-  test('come by the ten thousand, as JSON and as CSV', async () => {
+  test('can be ten thousand, as JSON and as CSV', async () => {
     const device = await app.newDevice(history.db);
     await history.db.query(
       `with made as (
@@ -259,7 +259,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     ]);
   });
 
-  test('of nothing are none', async () => {
+  test('of an empty range are none', async () => {
     const device = await app.newDevice(history.db);
     expect(await list(device, 'bucket=1s')).toEqual([]);
     expect(await list(device, 'bucket=1s&senses=0x9&start=4&end=5')).toEqual([]);

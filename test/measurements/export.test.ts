@@ -32,7 +32,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
   const dense = (sId: string, count: number) =>
     Array.from({ length: count }, (_, n) => ({ sId, ts: t0 + n * 1_000, val: n / 10 }));
 
-  test('come one series behind the other, by time, more than a statement gives too', async () => {
+  test('come series by series, ordered by time, from more rows than one statement returns', async () => {
     const first = await app.newDevice(history.db);
     const second = await addDevice(first.accountId, ['cellar']);
     await store(first, ...dense('0x1', 25_000));
@@ -64,7 +64,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     expect((await json(accountId, 'label=cellar')).measurements).toEqual(expected.slice(25_001));
   });
 
-  test('of one millisecond all come, in both directions, also at the end of a block', async () => {
+  test('of one millisecond all come in both directions, also at the end of a block', async () => {
     const device = await app.newDevice(history.db);
     await store(device, ...dense('0x1', 19_998));
     const late = t0 + 20_000_000;
@@ -80,7 +80,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     }
   });
 
-  test('are CSV that a spreadsheet reads', async () => {
+  test('are CSV that a spreadsheet can read', async () => {
     const device = await app.newDevice(history.db);
     await store(device, { sId: '0x1', ts: t0, val: 1.5 }, { sId: '0x2', ts: t0, val: 1, long: 2 });
     const response = await ask(device.accountId, `devices=${device.uuid}`, 'text/csv');
@@ -106,7 +106,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     ['Europe/Berlin', '2026-03-28T23:00:00Z', '2026-03-29T22:00:00Z', 23],
     ['Europe/Berlin', '2026-10-24T22:00:00Z', '2026-10-25T23:00:00Z', 25],
     ['Asia/Kathmandu', '2026-06-01T18:15:00Z', '2026-06-02T18:15:00Z', 24],
-  ])('in %s a day goes from %s to %s', async (tz, from, until, hours) => {
+  ])('follow the days of %s, from %s to %s', async (tz, from, until, hours) => {
     const device = await app.newDevice(history.db);
     const [start, end] = [Date.parse(from), Date.parse(until)];
     const count = (end - start) / hourMs + 2;
@@ -127,12 +127,12 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
       sum: hours,
       delta: 0,
     });
-    // Each hour is one, also the two that a clock shows alike.
+    // Each hour is one bucket, also the two that a clock shows alike.
     const each = await json(device.accountId, `devices=${device.uuid}&bucket=1h&tz=${tz}`);
     expect(each.buckets.map((bucket) => bucket['count'])).toEqual(rows.map(() => 1));
   });
 
-  test('a day whose midnight comes twice begins at the first one, in every zone that has one', async () => {
+  test('a day whose midnight comes twice begins at the first one, in every zone that has such a day', async () => {
     const zones = zonesWithTwoMidnights(2026);
     expect(zones.map(({ tz }) => tz)).toEqual(
       expect.arrayContaining(['Atlantic/Azores', 'America/Havana']),
@@ -140,7 +140,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     for (const { tz, midnights } of zones) {
       const [first = 0] = midnights;
       const device = await app.newDevice(history.db);
-      // A point each quarter of an hour, from three hours before the first midnight on.
+      // A point each quarter of an hour, from three hours before the first midnight.
       const quarter = hourMs / 4;
       const times = Array.from({ length: 34 * 4 }, (_, n) => first + (n - 12) * quarter);
       await store(device, ...times.map((ts) => ({ sId: '0x1', ts, val: 1 })));
@@ -153,7 +153,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
         expect(all.buckets, `${tz} ${order}`).toContainEqual(expect.objectContaining(day));
         const counts = all.buckets.map((bucket) => Number(bucket['count']));
         expect(counts.reduce((a, b) => a + b)).toBe(times.length);
-        // Only what lies between both midnights.
+        // Only what lies between the two midnights.
         const between = `start=${first}&end=${(midnights[1] ?? 0) - 1}&order=${order}`;
         for (const bucket of ['1d', '1mo']) {
           const { buckets } = await json(device.accountId, `${query}&bucket=${bucket}&${between}`);
@@ -164,7 +164,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     }
   });
 
-  test('in buckets say what a count by hand says, whatever their width and order', async () => {
+  test('in buckets agree with a count by hand, whatever their width and order', async () => {
     const widths = { s: 1_000, m: 60_000, h: hourMs, d: 24 * hourMs };
     await fc.assert(
       fc.asyncProperty(
@@ -209,9 +209,9 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     );
   });
 
-  test('the mean of a bucket lies between its extremes, as it does in buckets of one device', async () => {
+  test('the mean of a bucket lies between its extremes, as in buckets of one device', async () => {
     const device = await app.newDevice(history.db);
-    // Rounding alone would leave them: 0.1 + 0.1 + 0.1 is 0.30000000000000004.
+    // Rounding alone would exceed them: 0.1 + 0.1 + 0.1 is 0.30000000000000004.
     for (const [hour, val] of [0.1, 1.7e308, -1.7e308].entries()) {
       const rows = [0, 1, 2].map((n) => ({ sId: '0x1', ts: t0 + hour * hourMs + n, val }));
       await store(device, ...rows);
@@ -224,7 +224,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     expect(ofOne.toReversed()).toEqual(buckets.map(({ avg }) => avg));
   });
 
-  test('a month is as long as it is', async () => {
+  test('a month has its own length', async () => {
     const device = await app.newDevice(history.db);
     const at = [
       '2025-12-31T22:59:59Z',
@@ -245,7 +245,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     ]);
   });
 
-  test('of the widest buckets are what one device says of them, and wider ones are refused', async () => {
+  test('the widest buckets agree with those of one device, and wider ones are refused', async () => {
     const device = await app.newDevice(history.db);
     await store(device, { sId: '0x1', ts: t0, val: 1 }, { sId: '0x1', ts: t0 + 1, val: 3 });
     const one = `/v2/measurements/${device.uuid}`;
@@ -285,7 +285,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     ['label=a&stats=count', 'stats'],
     ['label=a&bucket=1h&stats=median', 'stats'],
     ['label=a&from=1', 'from'],
-  ])('refuses "%s", and says which parameter is wrong', async (query, path) => {
+  ])('refuses "%s", and names the wrong parameter', async (query, path) => {
     const device = await app.newDevice(history.db);
     const response = await ask(device.accountId, query);
     const { errors } = (await response.json()) as { errors: { path: string }[] };
@@ -301,7 +301,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     return { status: response.status, errors };
   };
 
-  test('of the most devices that a query names all come; of one more it is told', async () => {
+  test('come for the most devices that a query may name; one more is refused with the reason', async () => {
     const first = await app.newDevice(history.db);
     const { accountId } = first;
     const devices = [first];
@@ -332,7 +332,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
       });
   });
 
-  test('of a device with more senses than a statement gives rows all come; a query names 256', async () => {
+  test('come for a device with more senses than one statement returns rows; a query names 256', async () => {
     const device = await app.newDevice(history.db);
     const { accountId, uuid } = device;
     const senses = Array.from({ length: 1_005 }, (_, n) => hex(n)).toSorted();
@@ -387,20 +387,20 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
         });
   });
 
-  test('of a device that is not the account’s are 404', async () => {
+  test("of another account's device give 404", async () => {
     const [device, foreign] = [await app.newDevice(history.db), await app.newDevice(history.db)];
     const query = `devices=${device.uuid},${foreign.uuid}`;
     expect((await ask(device.accountId, query)).status).toBe(404);
   });
 });
 
-/** The date that a clock of the zone shows at a time. */
+/** The date that a clock in the zone shows. */
 function localDate(tz: string): (ts: number) => string {
   const format = new Intl.DateTimeFormat('en-CA', { timeZone: tz, dateStyle: 'short' });
   return (ts) => format.format(ts);
 }
 
-/** The zones where a clock shows midnight twice on a day of that year, with both instants. */
+/** The zones whose clocks show midnight twice on a day of that year, with both instants. */
 function zonesWithTwoMidnights(year: number): { tz: string; midnights: number[] }[] {
   const noon = Date.UTC(year, 0, 1, 12);
   return Intl.supportedValuesOf('timeZone').flatMap((tz) => {

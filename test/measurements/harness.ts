@@ -8,14 +8,14 @@ import * as app from '../events/app.ts';
 
 export type Point = { sId: string; ts: number; val: number | { lat: number; long: number } };
 
-/** Stores what a device measured, and lists it as an app does. */
+/** Stores measurements of a device, and lists them as an app does. */
 export function pointsIn(history: () => app.OwnHistory) {
   const known = createKnownSeries();
   const pathOf = (device: app.Device, query = '') => `/v2/measurements/${device.uuid}?${query}`;
   return {
     known,
     pathOf,
-    /** Gives the values for which there was no room. */
+    /** Returns the values for which there was no place left. */
     async store(device: app.Device, ...rows: Omit<StoredMeasurement, 'deviceId'>[]) {
       const owned = rows.map((row) => ({ ...row, deviceId: device.deviceId }));
       const { db } = history();

@@ -21,7 +21,7 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
     return body['latest'] as Latest[];
   }
 
-  test('are the newest of each sense by time, whenever they came, positions too', async () => {
+  test('are the newest of each sense by time, whenever they arrived, positions included', async () => {
     const device = await app.newDevice(history.db);
     await store(
       device,
@@ -39,7 +39,7 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
     ]);
   });
 
-  test('say how people are told of a sense, where that is asked for', async () => {
+  test('describe the senses on request', async () => {
     const device = await app.newDevice(history.db);
     const { deviceId, accountId, uuid: deviceAuthUuid } = device;
     const senses = [
@@ -71,13 +71,13 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
     expect(await latest(accountId, 'senses=0x1')).toEqual([found('0x1')]);
   });
 
-  test('of one millisecond are the one that came last', async () => {
+  test('of one millisecond are the one that arrived last', async () => {
     const device = await app.newDevice(history.db);
     await store(device, { sId: '0x1', ts: t0, val: 1 }, { sId: '0x1', ts: t0, val: 2 });
     expect(await latest(device.accountId)).toMatchObject([{ ts: t0, val: 2 }]);
   });
 
-  test('are asked for by device, by label, by sense; a device without any has none', async () => {
+  test('can be selected by device, label and sense; a device without any has none', async () => {
     const first = await app.newDevice(history.db);
     const second = await addDevice(first.accountId, ['cellar', 'wine']);
     const silent = await addDevice(first.accountId, ['cellar']);
@@ -119,7 +119,7 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
     expect(pages).toEqual([2, 1]);
   });
 
-  test('of a device that is not the account’s are 404, and what is no identifier 400', async () => {
+  test("of another account's device give 404, and of something that is no identifier 400", async () => {
     const device = await app.newDevice(history.db);
     const foreign = await app.newDevice(history.db);
     const ask = async (query: string) => {

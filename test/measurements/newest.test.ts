@@ -21,7 +21,7 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
     return (await findNewest(history.db, wanted)).get(device.deviceId);
   };
 
-  test('are those of each sense that was asked for and has measured, whatever came last', async () => {
+  test('are those of each requested sense that has measured, whatever arrived last', async () => {
     const [device, other] = [await app.newDevice(history.db), await app.newDevice(history.db)];
     await store(
       device,
@@ -42,7 +42,7 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
     expect(await newestOf(device, '0x2')).toBeUndefined();
   });
 
-  test('of one millisecond are all of its values, the first of them first', async () => {
+  test('of one millisecond are all of its values, in the order of arrival', async () => {
     const device = await app.newDevice(history.db);
     const at = { sId: '0x1', ts: t0 + 7 };
     await store(device, { ...at, val: 3 }, { sId: '0x1', ts: t0 + 6, val: 8 });
@@ -70,7 +70,7 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
     expect(await untilOf(4)).toBeUndefined();
   });
 
-  test('are found however long ago, also where the history is compressed', async () => {
+  test('are found however old they are, also in compressed history', async () => {
     const devices = [await app.newDevice(history.db), await app.newDevice(history.db)];
     for (const [n, device] of devices.entries()) {
       for (let day = 0; day < 20; day += 1 + n) {

@@ -27,7 +27,7 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
     );
   });
 
-  test('are found by the query that the documentation shows', async () => {
+  test('are found by the query in the documentation', async () => {
     const device = await app.newDevice(history.db);
     const ts = Date.now() - 1_000;
     await store(device, { sId: '0x1', ts, val: 1 }, { sId: '0x1', ts, val: 2 });
@@ -81,7 +81,7 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
     );
   });
 
-  test('are given as CSV, page by page', async () => {
+  test('come as CSV, page by page', async () => {
     const device = await app.newDevice(history.db);
     await store(
       device,
@@ -99,7 +99,7 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
     expect(app.nextOf(response)).toContain('cursor=');
   });
 
-  test('hold 1,000 a page', async () => {
+  test('come 1,000 per page', async () => {
     const device = await app.newDevice(history.db);
     await store(
       device,
@@ -109,7 +109,7 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
     expect(await walk(device, '')).toHaveLength(1_001);
   });
 
-  test("of somebody else's device are unknown", async () => {
+  test("of another account's device are unknown", async () => {
     const mine = await app.newDevice(history.db);
     const other = await app.newDevice(history.db);
     expect((await history.get(pathOf(other), mine.accountId)).status).toBe(404);
@@ -129,13 +129,13 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
       [1, 0, '0x1\0'],
       [1, 1_000, '0x1'],
     ].map(tampered),
-  ])('are not given for %s', async (query) => {
+  ])('are refused for %s', async (query) => {
     const device = await app.newDevice(history.db);
     expect((await history.get(pathOf(device, query), device.accountId)).status).toBe(400);
   });
 });
 
-/** A cursor of the right form that no answer ever had. */
+/** A cursor of the right form that no answer ever contained. */
 function tampered(cursor: unknown): string {
   return `cursor=${Buffer.from(JSON.stringify(cursor)).toString('base64url')}`;
 }

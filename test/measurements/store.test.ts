@@ -18,7 +18,7 @@ describe.each(databaseKinds)('storing measurements on %s', (kind) => {
   });
   afterAll(() => history?.close());
 
-  test('that come again are stored once; another value in the same millisecond is another', async () => {
+  test('that are delivered again are stored once; another value in the same millisecond is stored too', async () => {
     const device = await app.newDevice(history.db);
     const row = { sId: '0x1', ts: t0, val: 1 };
     const rows = [row, row, { ...row, val: 2 }, { ...row, val: 1, long: 1 }];
@@ -27,12 +27,12 @@ describe.each(databaseKinds)('storing measurements on %s', (kind) => {
     expect((await list(device)).map(({ val }) => val)).toEqual([3, { lat: 1, long: 1 }, 2, 1]);
   });
 
-  test('of one millisecond are 1,000 at most; there is no room for more', async () => {
+  test('of one millisecond are at most 1,000; further ones find no place', async () => {
     const device = await app.newDevice(history.db);
     const at = (ts: number, count: number) =>
       Array.from({ length: count }, (_, val) => ({ sId: '0x1', ts, val }));
     expect(await store(device, ...at(t0, 600))).toEqual([]);
-    // The next millisecond is another, and the one before it another again.
+    // The next millisecond has its own places, and so has the one before.
     expect(await store(device, ...at(t0 + 1, 1), ...at(t0 - 1, 1))).toEqual([]);
     expect(await store(device, ...at(t0, 1_002))).toEqual([1_000, 1_001]);
     expect(await store(device, ...at(t0, 1_001), ...at(t0 + 1, 2))).toEqual([1_000]);
@@ -62,7 +62,7 @@ describe.each(databaseKinds)('storing measurements on %s', (kind) => {
     expect(read).toBeLessThan(50_000);
   });
 
-  test('in the same milliseconds of two transactions are all kept, and once', async () => {
+  test('of two transactions in the same milliseconds are all stored once', async () => {
     const device = await app.newDevice(history.db);
     const rows = (vals: number[]) =>
       [t0, t0 + 86_400_000].flatMap((ts) => vals.map((val) => ({ sId: '0x1', ts, val })));
@@ -81,7 +81,7 @@ describe.each(databaseKinds)('storing measurements on %s', (kind) => {
     );
   });
 
-  test('that are new are added; one that is there already is a unique violation', async () => {
+  test('that are new are added; a stored one is a unique violation', async () => {
     const device = await app.newDevice(history.db);
     const add = (...values: { ts: number; val: number; long?: number }[]) =>
       history.db.transaction((tx) =>
@@ -116,7 +116,7 @@ describe.each(databaseKinds)('storing measurements on %s', (kind) => {
     expect(await list(device)).toHaveLength(1);
   });
 
-  test('of a sense that two transactions add at once are all there', async () => {
+  test('of a sense that two transactions add at once are all stored', async () => {
     const device = await app.newDevice(history.db);
     const stored = [1, 2, 3, 4].map((val) =>
       history.db.transaction((tx) =>
@@ -131,7 +131,7 @@ describe.each(databaseKinds)('storing measurements on %s', (kind) => {
     expect((await list(device)).map(({ val }) => val)).toEqual([4, 3, 2, 1]);
   });
 
-  test('are told apart by device and sense, also when more are known than are remembered', async () => {
+  test('are distinguished by device and sense, even if there are more than can be remembered', async () => {
     const devices = [await app.newDevice(history.db), await app.newDevice(history.db)];
     const few = createKnownSeries(3);
     const rows = devices.flatMap(({ deviceId }, d) =>

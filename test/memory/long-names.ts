@@ -7,8 +7,8 @@ export type LongNames = { devices: number; nameBytes: number; heapMiB: number };
 const atOnce = 6;
 
 /**
- * Names as they may be stored from before, all of them asked for several times at once. Each answer is
- * right, or says that it is to be asked for later; memory stays within its bound, and probes are answered.
+ * Requests all names, as they may have been stored before there were quotas, several times at once. Each answer is
+ * right, or says to try again later. Memory stays within its limit, and probes are answered.
  */
 export async function listLongNames({ devices, nameBytes, heapMiB }: LongNames): Promise<void> {
   const service = await startSmall(heapMiB);

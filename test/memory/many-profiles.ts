@@ -6,12 +6,12 @@ import type { Device } from './world.ts';
 
 export type ManyProfiles = { devices: number; profileBytes: number; heapMiB: number };
 
-/** How many devices are connected at once: one that is told to come later does so in its turn. */
+/** How many devices are connected at once. One that is told to come later does so when others are done. */
 const atOnce = 500;
 
 /**
- * Each device has a profile of its own and sends one message. Compiled, all of them would take several
- * times the heap. Every message is acknowledged and stored, and memory stays within its bound.
+ * Each device has a profile of its own and sends one message. All profiles compiled would take several times the heap.
+ * Every message is acknowledged and stored, and memory stays within its limit.
  */
 export async function sendToMany({ devices, profileBytes, heapMiB }: ManyProfiles): Promise<void> {
   const service = await startSmall(heapMiB);
@@ -40,10 +40,10 @@ export async function sendToMany({ devices, profileBytes, heapMiB }: ManyProfile
   }
 }
 
-/** Code, stacks, new objects, and buffers that V8 does not hold. */
+/** Memory for code, stacks, new objects, and buffers outside V8's heap. */
 export const besideHeapMiB = 250;
 
-/** Until it is acknowledged: a message that waits for too long comes again over another connection. */
+/** Repeats until it is acknowledged: a message that waits too long is sent again over another connection. */
 async function send(service: RunningService, { uuid, token }: Device): Promise<void> {
   const payload = JSON.stringify([{ sId: 'a', val: 1, ts: Date.now() }]);
   for (;;) {
@@ -60,7 +60,7 @@ async function send(service: RunningService, { uuid, token }: Device): Promise<v
       client.end(true);
       return;
     } catch {
-      // Closed before it was stored, or not let in at once: again.
+      // The connection was closed before the message was stored, or was refused for now: try again.
     }
   }
 }

@@ -7,7 +7,7 @@ import { memoryOf } from '../support/processes.ts';
 const mebibyte = 1_048_576;
 const password = 'a password that nobody guesses';
 
-/** The service as it is started, with so much heap. */
+/** The service as it is normally started, with a heap of this size. */
 export function startSmall(heapMiB: number): Promise<RunningService> {
   return startRunningService([`--max-old-space-size=${heapMiB}`, '--max-semi-space-size=8']);
 }
@@ -33,7 +33,7 @@ export async function register(service: RunningService, email: string): Promise<
 
 export type Device = { uuid: string; token: string };
 
-/** Devices as they may be stored from before there were quotas, with names of so many bytes. */
+/** Devices as they may have been stored before there were quotas, with names of this many bytes. */
 export async function insertDevices(
   { service, accountId }: World,
   count: number,
@@ -57,7 +57,10 @@ export async function insertDevices(
   return rows.map(({ uuid }) => ({ uuid, token: deriveToken(keys, uuid, 1) }));
 }
 
-/** Gives each device a profile of its own of about so many bytes, as they may be stored from before. */
+/**
+ * Gives each device a profile of its own of about this many bytes, as they may have been stored before there were
+ * quotas.
+ */
 export async function installOwnProfiles(
   { service, accountId }: World,
   bytes: number,
@@ -75,7 +78,7 @@ export async function installOwnProfiles(
     [accountId],
   );
   const ids = rows.map(({ id }) => id);
-  // A few a statement: they take long to write.
+  // A few per statement, because they take long to write.
   for (let from = 0; from < ids.length; from += 20) {
     await service.database.db.query(
       `with contents as (
@@ -95,7 +98,7 @@ export async function installOwnProfiles(
   }
 }
 
-/** The most memory that the service has taken so far, in MiB; null where the system does not tell. */
+/** The most memory that the service has used so far, in MiB; null if the system does not report it. */
 export function peakMiB({ process }: RunningService): number | null {
   if (globalThis.process.platform !== 'linux') return null;
   const bytes = memoryOf(process.child.pid ?? 0, 'VmHWM');

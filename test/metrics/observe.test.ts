@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { observeConnector, observeHttpUplink } from '../../src/metrics/observe.ts';
 
-it('counts the messages of devices, however often it is asked', async () => {
+it('counts the messages of devices, however often it is read', async () => {
   const registry = new Registry();
   const { message, acknowledged } = observeConnector(registry);
   for (const kind of ['measurements', 'state', 'measurements']) message(kind);
@@ -23,7 +23,7 @@ it('counts the messages of devices, however often it is asked', async () => {
   expect(await counted()).toContain('mqtt_messages_total{kind="state"} 2');
 });
 
-it('tells messages over HTTP from those over MQTT, and reads how many requests wait', async () => {
+it('counts messages over HTTP and over MQTT separately, and reads how many requests wait', async () => {
   const registry = new Registry();
   const mqtt = observeConnector(registry);
   let polls = 2;

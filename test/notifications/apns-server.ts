@@ -8,7 +8,7 @@ type Headers = Record<string, string | string[] | undefined>;
 export type Received = { path: string; headers: Headers; body: unknown };
 export type Answer = { status: number; body?: unknown } | 'never';
 
-/** A server that answers as Apple's push service does, one given answer a request, then 200. */
+/** A server that answers like Apple's push service: one of the given answers for each request, then 200. */
 export async function startApnsServer(answers: Answer[] = []) {
   const received: Received[] = [];
   const sessions = new Set<ServerHttp2Session>();

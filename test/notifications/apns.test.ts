@@ -49,7 +49,7 @@ async function driverFor(port: number): Promise<Driver> {
   return push;
 }
 
-test('a notification is sent as the push service wants it', async () => {
+test('a message is sent in the form that the push service requires', async () => {
   const { port, received } = await given();
   const driver = await driverFor(port);
   await driver.send(message);
@@ -91,20 +91,20 @@ test.each([
   expect(received).toHaveLength(2);
 });
 
-test('no answer in time means again', async () => {
+test('no answer in time: another attempt', async () => {
   const { port } = await given(['never']);
   const driver = await driverFor(port);
   await expect(driver.send(message)).rejects.toMatchObject({ verdict: 'again' });
 });
 
-test('nobody there means again', async () => {
+test('connection refused: another attempt', async () => {
   const server = await startApnsServer();
   await server.close();
   const driver = await driverFor(server.port);
   await expect(driver.send(message)).rejects.toMatchObject({ verdict: 'again' });
 });
 
-test('an answer of 410 takes the token out of the account, and the other is delivered', async () => {
+test('status 410 removes the token from the account; the other token still gets its message', async () => {
   const gone = { status: 410, body: { reason: 'Unregistered', timestamp: 1 } };
   const { port, received } = await given([gone]);
   const database = await testDatabase();

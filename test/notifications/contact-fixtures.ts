@@ -21,7 +21,7 @@ type StartOptions = {
   log?: NotificationLog;
 };
 
-/** A database for the tests of a file, emptied and with everything closed after each of them. */
+/** A database for the tests of a file. After each test it is emptied, and everything opened is closed. */
 export function useContacts() {
   let database: TestDatabase;
   const closing: (() => Promise<unknown>)[] = [];
@@ -35,7 +35,7 @@ export function useContacts() {
     db: (): Database => database.db,
     url: () => database.url,
     closing,
-    /** Delivers until the test has ended, or the process as it were. */
+    /** Delivers until the test ends, like a process of the service. */
     async start({
       contacts,
       clock = Date.now,

@@ -36,7 +36,7 @@ async function start(driver: Driver, maxAttempts = 3): Promise<Notifications> {
   return outbox;
 }
 
-test('a notification is delivered after the commit, and its outcome says so', async () => {
+test('a message is delivered after the commit, and its outcome is recorded', async () => {
   const { driver, sent } = given.scriptedDriver();
   const { enqueue } = await start(driver);
   const owner = await given.givenDevice(database.db, ['token-aaaa']);
@@ -58,7 +58,7 @@ test('a notification is delivered after the commit, and its outcome says so', as
   });
 });
 
-test('what fails for now is tried again, later, and in the end given up', async () => {
+test('a temporary failure is retried later, and given up in the end', async () => {
   const { driver, sent } = given.scriptedDriver(['again', 'ok', 'again', 'again', 'again']);
   const { enqueue } = await start(driver);
   const owner = await given.givenDevice(database.db);
@@ -70,7 +70,10 @@ test('what fails for now is tried again, later, and in the end given up', async 
     );
     return outcome;
   };
-  /** What comes of the attempt that follows so many. Again and again: the end of one puts the next off. */
+  /**
+   * Waits for the outcome of the next attempt. Skips the back-off repeatedly, because the end of an attempt sets a new
+   * one.
+   */
   const settledAfter = async (attempts: number, state: string) => {
     const skip = () => void given.skipBackOff(database.db, owner, attempts);
     const timer = setInterval(skip, 50);
@@ -104,7 +107,7 @@ test('what fails for now is tried again, later, and in the end given up', async 
   expect(sent).toHaveLength(5);
 });
 
-test('what can never be delivered is not tried again', async () => {
+test('a permanent failure is not retried', async () => {
   const { driver, sent } = given.scriptedDriver(['never']);
   const { enqueue } = await start(driver);
   const owner = await given.givenDevice(database.db);
@@ -116,7 +119,7 @@ test('what can never be delivered is not tried again', async () => {
   expect(sent).toHaveLength(1);
 });
 
-test('what waits for a disabled account is not sent, and ends with that reason', async () => {
+test('a message that waits for a disabled account is not sent, and fails with that reason', async () => {
   const { driver, sent } = given.scriptedDriver();
   const { enqueue } = await start(driver);
   const owner = await given.givenDevice(database.db, ['phone']);
@@ -134,11 +137,11 @@ test('what waits for a disabled account is not sent, and ends with that reason',
   expect(sent).toEqual([]);
 });
 
-test('a token that is gone is taken out of the account, the others stay in order', async () => {
+test('a dead token is removed from the account; the others stay in order', async () => {
   const { driver } = given.scriptedDriver(['gone']);
   const { enqueue } = await start(driver);
   const owner = await given.givenDevice(database.db, ['dead']);
-  // Together: it may be delivered as soon as it is committed.
+  // In one transaction: a message may be delivered as soon as it is committed.
   await database.db.transaction(async (tx) => {
     await enqueue(tx, [given.pushOf(owner)]);
     await tx.query(`update account set apn = $2 where id = $1`, [
@@ -160,7 +163,7 @@ const addToken = (accountId: number, token: string) =>
     [accountId, token],
   );
 
-test('one that a session added is told too, each once, and taken out when it is gone', async () => {
+test('a token that a session added gets each message once, and is removed when it is dead', async () => {
   const { driver, sent } = given.scriptedDriver(['gone', 'gone']);
   const { enqueue } = await start(driver);
   const owner = await given.givenDevice(database.db, ['one', 'both']);
@@ -185,7 +188,7 @@ test('one that a session added is told too, each once, and taken out when it is 
   expect(left.rows.map(({ token }) => token)).toEqual([sent[2]?.recipient]);
 });
 
-test('what waits for a token whose session ended is not sent', async () => {
+test('a message that waits for a token whose session ended is not sent', async () => {
   const owner = await given.givenDevice(database.db);
   await addToken(owner.accountId, 'logged out');
   const { enqueue, close } = await start(given.scriptedDriver().driver);
@@ -199,7 +202,7 @@ test('what waits for a token whose session ended is not sent', async () => {
   expect(sent).toEqual([]);
 });
 
-test('what was queued while nobody delivered is delivered after the next start', async () => {
+test('messages queued while no process delivered are delivered after the next start', async () => {
   const owner = await given.givenDevice(database.db);
   const { enqueue, close } = await start(given.scriptedDriver().driver);
   await close();
@@ -230,7 +233,7 @@ test('closing waits for the delivery under way', async () => {
   expect(await given.outcomesOf(database.db, owner)).toMatchObject([{ state: 'sent' }]);
 });
 
-test('a worker whose connections were cut off goes on, and can be closed without them', async () => {
+test('a worker whose connections were cut continues, and can be closed without them', async () => {
   const { driver, sent } = given.scriptedDriver();
   const { enqueue, close } = await start(driver);
   const owner = await given.givenDevice(database.db);
@@ -247,7 +250,7 @@ test('a worker whose connections were cut off goes on, and can be closed without
   await close();
 });
 
-test('old outcomes are forgotten, what is queued is not', async () => {
+test('old outcomes are deleted, queued messages are not', async () => {
   const { enqueue, close } = await start(given.scriptedDriver().driver);
   await close();
   const owner = await given.givenDevice(database.db);
@@ -260,7 +263,7 @@ test('old outcomes are forgotten, what is queued is not', async () => {
   expect(await given.outcomesOf(database.db, owner)).toMatchObject([{ state: 'queued' }]);
 });
 
-test('what only a log took is not called sent', async () => {
+test('a message that only a log took does not count as sent', async () => {
   const { driver } = given.scriptedDriver();
   const { enqueue } = await start({ ...driver, name: 'log', isLog: true });
   const owner = await given.givenDevice(database.db);

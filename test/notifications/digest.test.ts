@@ -23,7 +23,7 @@ const firings = (owner: given.Owner, from: number, count: number) =>
 const subjects = (mails: { headers: Record<string, string> }[]) =>
   mails.map(({ headers }) => headers['subject']);
 
-test('after ten messages in ten minutes a person gets one for all that waits, every ten minutes', async () => {
+test('after ten messages in ten minutes a person gets one message for everything that waits, every ten minutes', async () => {
   const { mail, owner } = await givenPerson();
   const outbox = await start();
   await decide(outbox, firings(owner, 0, 47));
@@ -56,7 +56,7 @@ test('after ten messages in ten minutes a person gets one for all that waits, ev
     ({ headers }) => headers['subject'] === 'Cellar: Alarm 50',
   );
   expect(subjects(mail.mails)).toHaveLength(12);
-  // It had one message in ten minutes: further ones come by themselves.
+  // It got one message in ten minutes, so further ones are no longer grouped.
   await expect.poll(() => gatheringUntil()).toBe(null);
 });
 
@@ -67,7 +67,7 @@ async function gatheringUntil(): Promise<number | null | undefined> {
   return rows[0]?.until;
 }
 
-test('webhooks get each message by itself', async () => {
+test('webhooks get every message separately', async () => {
   const receiver = await startHookReceiver();
   closing.push(receiver.close);
   const owner = await given.givenDevice(db());
@@ -77,7 +77,7 @@ test('webhooks get each message by itself', async () => {
   await expect.poll(() => receiver.received.length, { timeout: 60_000 }).toBe(25);
 });
 
-test('SMS to one number are gathered too, and fail together', async () => {
+test('SMS to one number are grouped too, and fail together', async () => {
   const sms = given.scriptedDriver([...Array.from({ length: 10 }, () => 'ok' as const), 'never']);
   world.drivers = { ...world.drivers, sms: sms.driver };
   const owner = await given.givenDevice(db());

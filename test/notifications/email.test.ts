@@ -17,7 +17,7 @@ afterEach(async () => {
 
 const mail = { id: 1, recipient: 'someone@example.org', title: 'Test', body: 'Text' };
 
-/** A server that says what `answers` has for the beginning of a line, and 250 for the rest. */
+/** A server that answers a line with the entry of `answers` that it begins with, and 250 to all others. */
 async function startScripted(answers: Record<string, string>): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
@@ -57,7 +57,7 @@ describe('what a mail server refuses', () => {
     ['the text', { DATA: '554 5.6.0 spam' }, 'never', 'provider-refused'],
     ['the recipient for now', { RCPT: '450 4.2.0 greylisted' }, 'again', 'provider-busy'],
     ['commands in this order', { RCPT: '503 5.5.1 bad sequence' }, 'again', 'provider-busy'],
-    // All of these are the operator's to mend, and say nothing of the recipient.
+    // The operator can fix all of these; they say nothing about the recipient.
     [
       'whoever did not log in',
       { MAIL: '530 5.7.0 Authentication required' },
@@ -73,7 +73,7 @@ describe('what a mail server refuses', () => {
     await expect(send(`smtp://${host}`)).rejects.toMatchObject({ verdict, reason });
   });
 
-  test('nobody who listens is nobody who answers', async () => {
+  test('a refused connection counts as no answer', async () => {
     await expect(send('smtp://127.0.0.1:1')).rejects.toMatchObject({
       verdict: 'again',
       reason: 'no-answer',
@@ -81,7 +81,7 @@ describe('what a mail server refuses', () => {
   });
 });
 
-describe('a server that repeats what it was sent', () => {
+describe('a server that repeats the login', () => {
   const password = 'p@ss w/ord:12345';
   const login = `user:${encodeURIComponent(password)}`;
   const base64 = (text: string) => Buffer.from(text).toString('base64').replaceAll('=', '');
@@ -95,7 +95,7 @@ describe('a server that repeats what it was sent', () => {
   test.each([
     ['in the refusal of a login', { ...ehlo, AUTH: '535 5.7.8 {line} is wrong' }],
     ['later', { ...ehlo, AUTH: '235 ok', RCPT: `550 5.1.1 you said ${forms.join(' ')}` }],
-  ])('%s has nothing of it in the log', async (_, answers) => {
+  ])('%s: the log does not contain the password', async (_, answers) => {
     const host = await startScripted(answers);
     const error = await send(`smtp://${login}@${host}`).catch((thrown: unknown) => thrown);
     let said = '';
@@ -109,7 +109,7 @@ describe('a server that repeats what it was sent', () => {
   });
 });
 
-describe.skipIf(!hasOpenssl)('a server with a certificate that it signed itself', () => {
+describe.skipIf(!hasOpenssl)('a mail server with a self-signed certificate', () => {
   async function startSigned() {
     const dir = await mkdtemp(join(tmpdir(), 'smtp-'));
     const files = { certFile: join(dir, 'cert.pem'), keyFile: join(dir, 'key.pem') };
@@ -138,23 +138,23 @@ describe.skipIf(!hasOpenssl)('a server with a certificate that it signed itself'
     return { port, certFile: files.certFile, arrived: () => arrived };
   }
 
-  test('is taken on this machine, as Debian installs one, over TLS', async () => {
+  test('is accepted on this machine, over TLS, as Debian installs one', async () => {
     const { port, arrived } = await startSigned();
     await send(`smtp://127.0.0.1:${port}`);
     await send(`smtp://localhost:${port}`);
     expect(arrived()).toBe(2);
   });
 
-  test('is refused elsewhere, and named as what it is', async () => {
+  test('is refused elsewhere, with the reason tls-failed', async () => {
     const { port, arrived } = await startSigned();
-    // What the driver does with a host that is not this machine.
+    // The driver then behaves as for a host that is not this machine.
     await expect(
       send(`smtp://127.0.0.1:${port}?tls.rejectUnauthorized=true`),
     ).rejects.toMatchObject({ verdict: 'again', reason: 'tls-failed' });
     expect(arrived()).toBe(0);
   });
 
-  test('is taken where NODE_EXTRA_CA_CERTS names who signed it', async () => {
+  test('is accepted if NODE_EXTRA_CA_CERTS contains its issuer', async () => {
     const { port, certFile, arrived } = await startSigned();
     const driver = new URL('../../src/notifications/channels/email.ts', import.meta.url);
     const script = `

@@ -47,13 +47,13 @@ describe('writing notifications', () => {
     expect(await countDue()).toBe(before);
   });
 
-  test('an event without a name is told by its number', async () => {
+  test('an event without a name is named by its number', async () => {
     const owner = await givenDevice(database.db, ['token-aaaa']);
     await enqueueNotifications(database.db, [pushOf(owner, '')], options);
     expect(await outcomesOf(database.db, owner)).toMatchObject([{ title: 'Cellar: Event 3' }]);
   });
 
-  test('what rolls back leaves no row', async () => {
+  test('a rollback leaves no row', async () => {
     const owner = await givenDevice(database.db);
     const before = await countDue();
     const failing = database.db.transaction(async (tx) => {
@@ -65,7 +65,7 @@ describe('writing notifications', () => {
     expect(await countDue()).toBe(before);
   });
 
-  test('nothing to write writes nothing', async () => {
+  test('without notifications nothing is written', async () => {
     const before = await countDue();
     await enqueueNotifications(database.db, [], options);
     expect(await countDue()).toBe(before);

@@ -24,7 +24,7 @@ export const quotas: MessageQuotas = {
   confirmationsPerInstallation: 1_000,
 };
 
-/** Contacts that nothing is sent to by mail. */
+/** Contacts without a mail server. */
 export const contacts: ContactOptions = {
   keys: {
     confirmUrl: (uuid) => `http://127.0.0.1/confirm?token=${uuid}`,
@@ -38,7 +38,7 @@ export const contacts: ContactOptions = {
   isPrivateAllowed: true,
 };
 
-/** Where nothing is an alarm. */
+/** For tests without alarms. */
 export const noAlarms: AlarmPort = {
   listAlarmsNow: async () => [],
   lockAlarms: async () => {},
@@ -51,7 +51,7 @@ export const silent = { debug: () => {}, info: () => {}, warn: () => {} };
 
 export type Owner = { accountId: number; deviceId: number; deviceUuid: string };
 
-/** An account with these push tokens that may send SMS, and a device of its. */
+/** An account with these push tokens that may send SMS, and one of its devices. */
 export async function givenDevice(
   db: Database,
   tokens: string[] = [],
@@ -89,7 +89,7 @@ export function smsOf(owner: Owner, phoneNumber: string, text = 'Come home'): Ne
   return { ...owner, event, kind: 'sms', name: 'Too warm', phoneNumber, text };
 }
 
-/** A driver that answers as told, one answer an attempt, and keeps what it was handed. */
+/** A driver that gives the scripted answers, one for each attempt, and records the messages. */
 export function scriptedDriver(answers: ('ok' | DriverVerdict)[] = []) {
   const sent: OutgoingMessage[] = [];
   const driver: Driver = {
@@ -104,7 +104,7 @@ export function scriptedDriver(answers: ('ok' | DriverVerdict)[] = []) {
   return { driver, sent };
 }
 
-/** Resolves with a device's outcomes once they are as `until` wants them. */
+/** Resolves with a device's outcomes once `until` accepts them. */
 export async function outcomesOf(
   db: Database,
   { deviceId }: Owner,
@@ -117,7 +117,7 @@ export async function outcomesOf(
   }
 }
 
-/** Brings the messages of a device that wait after so many attempts forward: their back-off is over. */
+/** Ends the back-off of a device's messages that have had this many attempts. */
 export async function skipBackOff(
   db: Database,
   { deviceId }: Owner,

@@ -20,13 +20,13 @@ async function start(checks: Record<string, () => boolean | Promise<boolean>>, s
   return { count, lines, first: watcher.request(), close: heartbeat.close };
 }
 
-test('the watcher is asked again and again as long as all is well', async () => {
+test('the watcher gets requests as long as all is well', async () => {
   const { count, lines } = await start({ ticks: () => true, deliveries: async () => true });
   await expect.poll(count).toBeGreaterThan(3);
   expect(lines).toEqual([]);
 });
 
-test('it is not asked while something is not well, and the log says what, once', async () => {
+test('while a check fails it gets none, and the log says so once', async () => {
   let isWell = true;
   let looks = 0;
   const ticks = async () => {
@@ -38,7 +38,7 @@ test('it is not asked while something is not well, and the log says what, once',
   await first;
   isWell = false;
   const before = looks;
-  // A look that had begun may still ask once.
+  // A round that had begun may still send one request.
   await expect.poll(() => looks).toBeGreaterThan(before + 1);
   const asked = count();
   await expect.poll(() => looks).toBeGreaterThan(before + 6);
@@ -54,7 +54,7 @@ test('it is not asked while something is not well, and the log says what, once',
   expect(lines[0]?.failing).toContain('connectors');
 });
 
-test('a watcher that refuses is said once, and asked again', async () => {
+test('a watcher that refuses is logged once, and gets further requests', async () => {
   let status = 500;
   const { count, lines } = await start({}, () => status);
   await expect.poll(count).toBeGreaterThan(3);

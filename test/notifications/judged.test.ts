@@ -9,7 +9,7 @@ test.each([
   [`update contact set labels = '{attic}'`, 'other-labels'],
   [`update contact set confirmed_at = null, kind = 'email'`, 'not-confirmed'],
   [`update account set disabled_at = now()`, 'account-disabled'],
-])('whom a message is for is judged when it is sent: %s', async (change, reason) => {
+])('recipients are checked when a message is sent: %s', async (change, reason) => {
   const receiver = await givenReceiver();
   const owner = await given.givenDevice(db());
   await addContact(owner, 'webhook', receiver.url);
@@ -23,7 +23,7 @@ test.each([
   expect(receiver.received).toEqual([]);
 });
 
-test('beyond the messages of a day a webhook is sent nothing, and a mail address still is', async () => {
+test('over the daily limit a webhook gets nothing, while a mail address still does', async () => {
   const owner = await given.givenDevice(db());
   await addContact(owner, 'webhook', 'http://127.0.0.1:9/');
   await addContact(owner, 'email', 'someone@example.org');
@@ -39,7 +39,7 @@ test('beyond the messages of a day a webhook is sent nothing, and a mail address
   expect(outcomes.filter(({ kind }) => kind === 'email')).toHaveLength(3);
 });
 
-test('what waited for a day is given up, and what is for a contact that is gone', async () => {
+test('messages that waited a day are given up, and so are messages to contacts that are gone', async () => {
   const owner = await given.givenDevice(db());
   await addContact(owner, 'email', 'someone@example.org');
   const { enqueue, close } = await start();
@@ -56,7 +56,7 @@ test('what waited for a day is given up, and what is for a contact that is gone'
   expect((await statesOf(owner))[0]).toEqual(['failed', 'contact-gone']);
 });
 
-test('what no text of PostgreSQL can hold keeps no message, and no measurement, from being stored', async () => {
+test('text that PostgreSQL cannot store prevents neither messages nor measurements from being stored', async () => {
   const owner = await given.givenDevice(db());
   await addContact(owner, 'email', 'someone@example.org');
   const { enqueue } = await start();

@@ -9,7 +9,7 @@ import { givenDevice, outcomesOf, pushOf, quotas, smsOf } from './fixtures.ts';
 
 const dayMs = 86_400_000;
 let database: TestDatabase;
-/** Each test has a day of its own: some limits are the whole installation's. */
+/** Each test has a day of its own, because some limits are for the whole installation. */
 let today = 40;
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ const cases: Case[] = [
 ];
 
 describe.each(cases)('the SMS of %s on a day', (_whose, own, numberOf, limit, reason) => {
-  test('are held back beyond the limit in one row; the last one says so; the next day is new', async () => {
+  test('are held back over the limit in one row; the last one sent says so; the next day starts anew', async () => {
     today += 10;
     const owner = await givenDevice(database.db);
     const jobs = await count(due);
@@ -64,7 +64,7 @@ describe.each(cases)('the SMS of %s on a day', (_whose, own, numberOf, limit, re
     expect((await outcomesOf(database.db, owner))[0]).toMatchObject({ state: 'queued' });
   });
 
-  test('are not shared out twice by two processes at once', async () => {
+  test('are not exceeded by two processes at once', async () => {
     today += 10;
     const owner = await givenDevice(database.db);
     const others = [openTestDatabase(database.url), openTestDatabase(database.url)];
@@ -98,7 +98,7 @@ test('pushes have a limit for the account and one for each recipient', async () 
   expect(outcomes.filter(({ state }) => state !== 'queued')).toMatchObject([
     { state: 'held-back', reason: 'messages-per-recipient', count: 4 },
   ]);
-  // The same token at another account is another recipient: nobody uses up somebody else's.
+  // The same token in another account is another recipient: nobody can use up somebody else's limit.
   expect(await outcomesOf(database.db, other)).toMatchObject([{ state: 'queued' }]);
 
   await database.db.query('update account set apn = $2 where id = $1', [
@@ -157,7 +157,7 @@ test.each([
   ).toBe(1);
 });
 
-test('an account without the permission sends none, unless it is for all', async () => {
+test('an account without permission sends none, unless all accounts may', async () => {
   today += 10;
   const owner = await givenDevice(database.db, [], false);
   await enqueue([smsOf(owner, '+420777'), smsOf(owner, '+420778')], within({}));
@@ -168,7 +168,7 @@ test('an account without the permission sends none, unless it is for all', async
   expect((await outcomesOf(database.db, owner)).map(({ state }) => state)).toContain('queued');
 });
 
-test('38,400 SMS asked for at once are 20 rows and one more, and nobody else is held up by it', async () => {
+test('38,400 SMS requested at once become 20 rows and one more, and delay nobody else', async () => {
   today += 10;
   const owner = await givenDevice(database.db);
   const all = numbers(10);
@@ -184,7 +184,7 @@ test('38,400 SMS asked for at once are 20 rows and one more, and nobody else is 
   expect(held).toMatchObject({ reason: 'sms-per-day', count: 2 * 38_400 - 20 });
 });
 
-test('an account whose SMS are used up waits for nobody who is counting', async () => {
+test('an account that has used up its SMS waits for no lock', async () => {
   today += 10;
   const [owner, other] = [await givenDevice(database.db), await givenDevice(database.db)];
   await enqueue([smsOf(owner, '+420777')], within({ smsPerDay: 1 }));
@@ -205,7 +205,7 @@ test('an account whose SMS are used up waits for nobody who is counting', async 
   ]);
 });
 
-test('what was counted the day before yesterday is forgotten', async () => {
+test('the counters of the day before yesterday are deleted', async () => {
   today += 10;
   const owner = await givenDevice(database.db);
   await enqueue([smsOf(owner, '+420777')], within({}));

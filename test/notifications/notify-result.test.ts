@@ -40,7 +40,7 @@ async function start(
   return outbox;
 }
 
-test('an account is told a reason, the operator what was said', async () => {
+test('the account sees a reason, the operator sees what the provider said', async () => {
   const logged: [object, string][] = [];
   const log = { ...given.silent, warn: (...line: [object, string]) => void logged.push(line) };
   const { enqueue } = await start(given.scriptedDriver(['never']).driver, 3, { log });
@@ -51,7 +51,7 @@ test('an account is told a reason, the operator what was said', async () => {
   expect(logged).toMatchObject([[{ why: 'said never' }, expect.any(String)]]);
 });
 
-test('what waits for a number that no SMS is sent to is not sent', async () => {
+test('a message that waits for a refused number is not sent', async () => {
   const { driver, sent } = given.scriptedDriver();
   const { enqueue, close } = await start(given.scriptedDriver().driver);
   await close();
@@ -69,7 +69,7 @@ test('what waits for a number that no SMS is sent to is not sent', async () => {
   expect(sent.map(({ recipient }) => recipient)).toEqual(['+422']);
 });
 
-test('the log says that dailyQuota is taken for messagesPerDay', async () => {
+test('the log says that dailyQuota sets messagesPerDay', async () => {
   const logged: [object, string][] = [];
   const log = { ...given.silent, info: (...line: [object, string]) => void logged.push(line) };
   await start(given.scriptedDriver().driver, 3, { log, dailyQuota: 2 });

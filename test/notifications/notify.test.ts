@@ -58,7 +58,7 @@ async function addContact(owner: Owner, address: string, afterMs = 0, labels: st
   );
 }
 
-test('each ask is answered by how many messages it made, in their order', async () => {
+test('each ask returns the number of its messages, in order', async () => {
   const phone = await givenDevice(database.db, ['token-aaaa', 'token-bbbb']);
   const none = await givenDevice(database.db);
   const answers = await tellAll([
@@ -70,7 +70,7 @@ test('each ask is answered by how many messages it made, in their order', async 
   expect(answers).toEqual([nobody('no-recipient'), told(2), told(2), nobody('no-recipient')]);
 });
 
-test('a contact with afterMs is planned, once for an alarm, and no notice is', async () => {
+test('a contact with afterMs is planned once for an alarm, and never for a notice', async () => {
   const owner = await givenDevice(database.db);
   await addContact(owner, 'http://127.0.0.1/later', 600_000);
   const ask = askOf(owner, push);
@@ -87,13 +87,13 @@ test('a contact with afterMs is planned, once for an alarm, and no notice is', a
   expect(await tellAll([notice])).toEqual([nobody('no-recipient')]);
 });
 
-test('whoever has other labels is no recipient', async () => {
+test('a contact with other labels is no recipient', async () => {
   const owner = await givenDevice(database.db);
   await addContact(owner, 'http://127.0.0.1/labels', 0, ['cellar']);
   expect(await tellAll([askOf(owner, push)])).toEqual([nobody('no-recipient')]);
 });
 
-test('held-back comes before not-allowed, and that before not-configured', async () => {
+test('held-back takes precedence over not-allowed, and that over not-configured', async () => {
   const full = {
     quotasOf: () => ({ ...quotas, messagesPerDay: 1 }),
     ownChannels: ['push'] as const,
@@ -112,7 +112,7 @@ test('held-back comes before not-allowed, and that before not-configured', async
   expect(await tellAll([askOf(allowed, smsTo('nobody'))])).toEqual([nobody('no-recipient')]);
 });
 
-test('without any messages a day each ask is held back, where it has a recipient', async () => {
+test('if the account may send no messages, each ask with a recipient is held back', async () => {
   const quotasOf = () => ({ ...quotas, messagesPerDay: 0, webhooksPerDay: 0 });
   const phone = await givenDevice(database.db, ['token-aaaa']);
   const none = await givenDevice(database.db);
@@ -124,7 +124,7 @@ test('without any messages a day each ask is held back, where it has a recipient
   ]);
 });
 
-test('a channel counts as configured where another process has it, and an SMS log too', async () => {
+test('a channel counts as configured if another process has it; an SMS log counts too', async () => {
   const owner = await givenDevice(database.db, ['token-aaaa']);
   const asks = [askOf(owner, push), askOf(owner, smsTo('+4209'))];
   const elsewhere = { ownChannels: [], nowTs: options.nowTs + dayMs };

@@ -11,7 +11,7 @@ beforeEach(async () => {
   await makeJobTables(url());
 });
 
-/** Messages as 0.2.0 and 0.3.0 write them: each has a job, and none a time at which it is due. */
+/** Messages as 0.2.0 and 0.3.0 write them: each has a job, and none has a `due_at`. */
 async function queueOld(owner: given.Owner, recipients: string[]): Promise<void> {
   const { enqueue, close } = await start();
   await close();
@@ -29,7 +29,7 @@ async function queueOld(owner: given.Owner, recipients: string[]): Promise<void>
 
 const countJobs = async () => (await db().query('select from graphile_worker.jobs')).rowCount;
 
-/** Starts to deliver, and gives who was sent something until nothing waits. */
+/** Delivers until nothing waits, and returns the recipients. */
 async function deliverAll(owner: given.Owner): Promise<string[]> {
   const { driver, sent } = given.scriptedDriver();
   await start({ drivers: { push: driver, sms: driver } });
@@ -37,7 +37,7 @@ async function deliverAll(owner: given.Owner): Promise<string[]> {
   return sent.map(({ recipient }) => recipient).toSorted();
 }
 
-test('what an older program has queued is sent once, whatever has become of it meanwhile', async () => {
+test('messages that an older version queued are sent once, whatever their state', async () => {
   const owner = await given.givenDevice(db());
   await queueOld(owner, ['+421', '+422', '+423']);
   await db().query(`update notification set state = 'sent' where recipient = '+422'`);
@@ -45,7 +45,7 @@ test('what an older program has queued is sent once, whatever has become of it m
   expect(await countJobs()).toBe(0);
 });
 
-test('the job that an older program works on is left to it, until it must have ended', async () => {
+test('a job that an older version works on is left alone until that version must have ended', async () => {
   const owner = await given.givenDevice(db());
   await queueOld(owner, ['+421']);
   const lock = (age: string) =>
@@ -70,7 +70,7 @@ test('two processes that start at once take each message once', async () => {
   expect(await deliverAll(owner)).toEqual(['+421', '+422', '+423', '+424']);
 });
 
-test('a role from which row security hides the jobs takes nothing: their program delivers them', async () => {
+test('a role that row security hides the jobs from takes nothing: their own version delivers them', async () => {
   const owner = await given.givenDevice(db());
   await queueOld(owner, ['+421']);
   const role = `takes_nothing_${process.pid}`;

@@ -16,7 +16,7 @@ const titleIn = ({ body }: Received) =>
   (JSON.parse(body) as { data: { title: string } }).data.title;
 
 test(
-  'receivers of one account that hang delay no mail of another',
+  "hanging receivers of one account do not delay another account's mail",
   { timeout: 120_000 },
   async () => {
     const mail = await startMailServer();
@@ -32,7 +32,7 @@ test(
     const startedMs = performance.now();
     await db().transaction((tx) => enqueue(tx, [given.pushOf(other)]));
     const told = await mail.mailTo('someone@example.org');
-    // Below what happened is where the device is looked at.
+    // The link to the device stands below what happened.
     expect(told.text).toMatch(/\n\r?\n?http:\/\/127\.0\.0\.1\/console\/devices\/[\da-f-]{36}/);
     expect(performance.now() - startedMs).toBeLessThan(5_000);
     const { rows } = await db().query<{ n: number }>(
@@ -43,7 +43,9 @@ test(
   },
 );
 
-/** Receivers that never answer, by as many names as anybody likes: what they have open, and had in all. */
+/**
+ * Receivers that never answer, under any number of host names: how many connections are open, and were open at once.
+ */
 async function startHanging() {
   const seen = { open: 0, most: 0, closed: 0 };
   const server = createServer((socket) => {
@@ -63,14 +65,14 @@ async function startHanging() {
   return { seen, lookupAll, urlOf: (name: string) => `http://${name}.example:${port}/` };
 }
 
-/** How the last deliveries to all webhooks of these accounts ended. */
+/** Sets how the last deliveries to all webhooks of these accounts ended. */
 const lastReason = async (owners: given.Owner[], reason: string | null) =>
   void (await db().query(
     `update contact set last_at = now(), last_reason = $2 where account_id = any ($1)`,
     [owners.map(({ accountId }) => accountId), reason],
   ));
 
-describe('receivers of 90 accounts that hang', () => {
+describe('hanging receivers of 90 accounts', () => {
   async function givenNoisy(urlOf: (n: number) => string, count = 90) {
     const noisy: given.Owner[] = [];
     for (let n = 0; n < count; n += 1) {
@@ -103,11 +105,11 @@ describe('receivers of 90 accounts that hang', () => {
     await expect.poll(() => seen.open, { timeout: 60_000 }).toBe(places);
     await db().transaction((tx) => enqueue(tx, [given.pushOf(other)]));
     await receiver.request();
-    // None was left for it: 5 s after their beginning, or 1.5 s, they would be.
+    // None has been closed yet: the service would close them 5 s after their beginning, or 1.5 s.
     expect([seen.most, seen.closed]).toEqual([places, 0]);
   });
 
-  test('at one host: it is asked a few at a time, whoever asks', async () => {
+  test('at one host: it gets few requests at a time, whoever sends them', async () => {
     const { seen, lookupAll, urlOf } = await startHanging();
     const noisy = await givenNoisy((n) => `${urlOf('hangs')}${n}`);
     const { enqueue } = await start({ contacts: { lookupAll } });
@@ -118,13 +120,13 @@ describe('receivers of 90 accounts that hang', () => {
       ),
     );
     await expect.poll(() => seen.open, { timeout: 60_000 }).toBe(16);
-    // The next ones come when the first have ended.
+    // The next ones follow when the first have ended.
     await expect.poll(() => seen.closed, { timeout: 60_000 }).toBeGreaterThanOrEqual(16);
     expect(seen.most).toBe(16);
   });
 });
 
-test('receivers that hang do not delay another one of their own account', async () => {
+test('hanging receivers do not delay another receiver of their own account', async () => {
   const { seen, lookupAll, urlOf } = await startHanging();
   const owner = await given.givenDevice(db());
   for (let n = 0; n < 4; n += 1) await addContact(owner, 'webhook', urlOf(`hangs-${n}`));
@@ -137,7 +139,7 @@ test('receivers that hang do not delay another one of their own account', async 
   expect(seen.closed).toBe(0);
 });
 
-test('a receiver that asks for a rest gets nothing before it is over', async () => {
+test('a receiver that asks for a pause gets nothing until it is over', async () => {
   let aheadMs = 0;
   const receiver = await givenReceiver(() =>
     aheadMs === 0 ? { status: 429, headers: { 'retry-after': '900' } } : { status: 204 },
@@ -161,7 +163,7 @@ test('a receiver that asks for a rest gets nothing before it is over', async () 
     .toEqual(['sent', 'sent', 'sent']);
 });
 
-test('a provider of SMS that hangs delays neither mail nor the push messages of others', async () => {
+test('a hanging SMS provider delays neither mail nor push messages of others', async () => {
   const mail = await startMailServer();
   closing.push(mail.close);
   const email = { smtpUrl: mail.url, from: 'service@example.org', timeoutMs: 5_000 };
@@ -191,14 +193,14 @@ test('a provider of SMS that hangs delays neither mail nor the push messages of 
   release.resolve();
 });
 
-test('a recipient gets one message at a time, in order, an account two', async () => {
+test('a recipient gets one message at a time, in order; an account gets two', async () => {
   const most = { all: 0, one: 0 };
   const open = new Map<string, number>();
   const receiver = await givenReceiver(async ({ url }) => {
     open.set(url, (open.get(url) ?? 0) + 1);
     most.one = Math.max(most.one, open.get(url) ?? 0);
     most.all = Math.max(most.all, sumOf(open));
-    // A receiver that takes its time: what is sent meanwhile is seen.
+    // A slow receiver, so that overlapping deliveries would be seen.
     await delay(20);
     open.set(url, (open.get(url) ?? 1) - 1);
     return { status: 204 };
@@ -217,7 +219,7 @@ test('a recipient gets one message at a time, in order, an account two', async (
   }
 });
 
-test('what failed of an alarm goes before what came later of it, and keeps no other waiting', async () => {
+test('a failed message goes before later ones about its alarm, and delays no others', async () => {
   let aheadMs = 0;
   const receiver = await givenReceiver(({ body }) =>
     body.includes('opened') && aheadMs === 0 ? { status: 500 } : { status: 204 },
@@ -238,19 +240,19 @@ test('what failed of an alarm goes before what came later of it, and keeps no ot
   });
   const titles = () => receiver.received.map((one) => titleIn(one).replace('Cellar: ', ''));
   await expect.poll(titles).toContain('of another alarm');
-  // Both outcomes are written by the clock of now.
+  // Both outcomes are stored at the same time by the clock.
   const ended = `select 1 from notification where state = 'sent' or error is not null`;
   await expect.poll(async () => (await db().query(ended)).rows).toHaveLength(2);
   aheadMs = 60_000;
   await expect.poll(() => receiver.received.length).toBe(4);
   expect(titles()).toEqual(['opened', 'of another alarm', 'opened', 'closed']);
-  // A receiver has it before what became of it is written.
+  // The receiver has the message before its outcome is stored.
   await expect
     .poll(async () => (await statesOf(owner)).map(([state]) => state))
     .toEqual(['sent', 'sent', 'sent']);
 });
 
-test('a recipient that failed five times running rests 15 minutes', async () => {
+test('a recipient that failed five times in a row rests 15 minutes', async () => {
   let nowTs = Date.now();
   let isBack = false;
   const receiver = await givenReceiver(() => ({ status: isBack ? 204 : 500 }));
@@ -270,7 +272,7 @@ test('a recipient that failed five times running rests 15 minutes', async () => 
   expect(rests - nowTs).toBe(900_000 - 180_000);
   nowTs = rests - 1;
   await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
-  // Another account's message goes through meanwhile, so turns were taken.
+  // Another account's message goes through meanwhile, which shows that messages were claimed.
   const other = await given.givenDevice(db());
   await addContact(other, 'webhook', `${receiver.url}/other`);
   isBack = true;
@@ -297,7 +299,7 @@ const failuresOf =
     return rows[0]?.failures;
   };
 
-test('what a process had under way when it ended is sent by another, with the same webhook-id', async () => {
+test('deliveries of a process that ended are repeated by another one, with the same webhook-id', async () => {
   let nowTs = Date.now();
   const receiver = await givenReceiver();
   const owner = await given.givenDevice(db());
@@ -330,7 +332,7 @@ test('what a process had under way when it ended is sent by another, with the sa
   expect(headers['webhook-id']).toBe(`msg_${rows[0]?.id}`);
 });
 
-test('accounts with receivers that hang, however many, leave places to mail', async () => {
+test('accounts with hanging receivers, however many, leave places for mail', async () => {
   const mail = await startMailServer();
   closing.push(mail.close);
   const hanging = await givenReceiver(() => 'never');
@@ -338,7 +340,7 @@ test('accounts with receivers that hang, however many, leave places to mail', as
   const { enqueue } = await start({ contacts: { email } });
   const other = await given.givenDevice(db());
   await addContact(other, 'email', 'someone@example.org');
-  // It was served last, so all others come before it.
+  // Served last, so all others come first.
   await db().query(`update contact set served_at = now() + interval '1 hour'`);
   for (let n = 0; n < 30; n += 1) {
     const noisy = await given.givenDevice(db());
@@ -354,7 +356,7 @@ test('accounts with receivers that hang, however many, leave places to mail', as
   expect(rows[0]?.n).toBeGreaterThan(0);
 });
 
-test('a recipient that was held by a clock a year ahead is free once the clock is right', async () => {
+test('a recipient locked by a clock a year ahead is free once the clock is right', async () => {
   const nowTs = Date.now();
   const receiver = await givenReceiver();
   const owner = await given.givenDevice(db());

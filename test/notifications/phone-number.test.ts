@@ -15,7 +15,7 @@ test.each([
   ['+44 ( 0 ) 20 7946 0018', '+442079460018'],
   ['+39 (0)6 6982', '+39066982'],
   ['+1 (0) 415 555 2671', '+14155552671'],
-  // Where the country code ends is not to be seen.
+  // The end of the country code cannot be recognised.
   ['+49 171 (0) 1234567', null],
   ['+49 (0) (0) 171 1234567', null],
   ['(0)171 1234567', null],
@@ -34,19 +34,19 @@ test.each([
 });
 
 describe('allowed prefixes', () => {
-  test('the longest one decides, in whichever order they are given', () => {
+  test('the longest match decides, in whatever order they are given', () => {
     const isAllowed = createNumberRule(['!+49900', '+49', '+491', '!+4917', '+49170']);
     const numbers = ['+4930123', '+49900123', '+49160', '+49171', '+491701', '+420777'];
     expect(numbers.map(isAllowed)).toEqual([true, false, true, false, true, false]);
   });
 
-  test('none allows none', () => {
+  test('an empty list allows no number', () => {
     expect(createNumberRule([])('+420777')).toBe(false);
   });
 
   const isAllowed = createNumberRule(defaults.notifications.sms?.allowedPrefixes ?? []);
   test.each(['+19005550100', '+449098790000', '+49900123456', '+33899123456', '+979123456789'])(
-    'premium-rate %s is refused without a word of the operator’s',
+    'premium-rate %s is refused without any configuration',
     (number) => expect(isAllowed(number)).toBe(false),
   );
   test.each([
@@ -64,7 +64,7 @@ describe('allowed prefixes', () => {
   ])('a mobile number such as %s is allowed', (number) => expect(isAllowed(number)).toBe(true));
 });
 
-describe('what is said of the numbers of a purpose', () => {
+describe('warnings about the numbers of a purpose', () => {
   const purposeOf = (actions: unknown) =>
     Purpose.parse({
       puId: 1,
@@ -78,7 +78,7 @@ describe('what is said of the numbers of a purpose', () => {
   const warning = (actions: unknown) =>
     warnOfNumbers([purposeOf(actions)], (index) => `/purposes/${index}`, isAllowed);
 
-  test('each wrong one is named at its place', () => {
+  test('name each wrong number at its place', () => {
     const phoneNumber = ['+420777', 'client:admin', '+1 900 555'];
     const warnings = warning({ sms: { text: 'Hot', phoneNumber } });
     const at = '/purposes/0/states/1/events/0/actions/sms/phoneNumber';
@@ -87,7 +87,7 @@ describe('what is said of the numbers of a purpose', () => {
     expect(warnings[1]?.message).toMatch(/\+1900555.*operator/);
   });
 
-  test('where no SMS is sent nothing is said', () => {
+  test('are absent if no SMS is sent', () => {
     for (const actions of [{}, { sms: { phoneNumber: ['x'] } }, { sms: { text: 'Hot' } }]) {
       expect(warning(actions)).toEqual([]);
       expect(findFirstSms([purposeOf(actions)], () => '')).toBeNull();

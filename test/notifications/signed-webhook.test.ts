@@ -86,7 +86,7 @@ test.each([
   });
 });
 
-test.skipIf(!hasOpenssl)('a certificate that nobody vouches for is named as such', async () => {
+test.skipIf(!hasOpenssl)('an untrusted certificate is reported as tls-failed', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'hook-'));
   const files = { certFile: join(dir, 'cert.pem'), keyFile: join(dir, 'key.pem') };
   await makeCertificate('receiver.example', files);
@@ -107,7 +107,7 @@ test.each([
   ['no HTTP', 'SSH-2.0-OpenSSH_9.2\r\n'],
   ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n'],
   ['20 KB of headers', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
-])('an answer that cannot be read is named as such: %s', async (_, answer) => {
+])('an unreadable answer is reported as such: %s', async (_, answer) => {
   const server = createServer((socket) => {
     socket.on('error', () => undefined).resume();
     socket.end(answer);
@@ -120,7 +120,7 @@ test.each([
   ).rejects.toMatchObject({ verdict: 'again', reason: 'bad-answer' });
 });
 
-test('a receiver that never answers, or answers for ever, is left in time', async () => {
+test('a receiver that never answers, or never stops answering, is given up in time', async () => {
   const silent = await givenReceiver(() => 'never');
   const driver = hookDriver({ ...anywhere, timeoutMs: 200 }, clock);
   const late = { verdict: 'again', reason: 'no-answer' };
@@ -137,7 +137,7 @@ test('a receiver that never answers, or answers for ever, is left in time', asyn
   await expect(driver.send(messageTo(`http://127.0.0.1:${port}`))).rejects.toMatchObject(late);
 });
 
-test('a name is judged by the addresses that it leads to, once, and all of them', async () => {
+test('a host name is checked once, by all of its addresses', async () => {
   const { url, received } = await givenReceiver();
   const { port } = new URL(url);
   const named = `http://receiver.example:${port}/`;
@@ -159,7 +159,7 @@ test('a name is judged by the addresses that it leads to, once, and all of them'
   expect(received).toEqual([]);
 });
 
-test('what was checked is what is connected to, whatever the name leads to afterwards', async () => {
+test('the connection goes to the checked address, whatever the name resolves to afterwards', async () => {
   const { url, received } = await givenReceiver();
   const asked: string[] = [];
   const lookupAll: LookupAll = (hostname, callback) => {
@@ -177,7 +177,7 @@ test.each([
   'http://[::1]:9/',
   'http://[64:ff9b::7f00:1]/',
   'http://[::ffff:0:7f00:1]/',
-])('the literal %s is refused where it was stored before', async (url) => {
+])('the literal %s is refused even if it was stored before', async (url) => {
   await expect(hookDriver(publicOnly, clock).send(messageTo(url))).rejects.toMatchObject({
     verdict: 'never',
     reason: 'address-refused',

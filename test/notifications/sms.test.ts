@@ -33,7 +33,7 @@ afterEach(async () => {
 type Received = { method: string; url: string; headers: IncomingHttpHeaders; body: string };
 type Reply = { status: number; headers?: Record<string, string> } | 'never';
 
-/** Answers one given reply a request, then 201. */
+/** One of the given replies for each request, then 201. */
 async function startProvider(replies: Reply[] = []) {
   const received: Received[] = [];
   const server = createServer((request, response) => {
@@ -100,7 +100,7 @@ test('the webhook carries the message, signed', async () => {
   expect(request?.headers['x-signature']).toBe(`sha256=${hmac.digest('hex')}`);
 });
 
-test('the REST provider is sent a form with basic authentication', async () => {
+test('the REST provider gets a form with basic authentication', async () => {
   const { base, received } = await startProvider();
   const driver = await driverFor(rest(`${base}/2010-04-01/Accounts/AC1/Messages.json`));
   await driver.send(message);
@@ -115,7 +115,7 @@ test('the REST provider is sent a form with basic authentication', async () => {
   });
 });
 
-test('the log driver writes the text, and no telephone number', async () => {
+test('the log driver writes the text, but no telephone number', async () => {
   const lines: object[] = [];
   const driver = await driverFor(
     { driver: 'log' },
@@ -153,7 +153,7 @@ test.each([
   [401, 'again', 'provider-login'],
   [429, 'again', 'provider-busy'],
   [500, 'again', 'provider-busy'],
-])('of an answer of %i an account is told a reason of ours', async (status, verdict, reason) => {
+])('for an answer of %i an account sees a reason of ours', async (status, verdict, reason) => {
   const { base } = await startProvider([{ status }]);
   const driver = await driverFor(webhook(base));
   await expect(driver.send(message)).rejects.toMatchObject({
@@ -164,7 +164,7 @@ test.each([
   expect(JSON.stringify(reasons[reason as Reason])).not.toContain('code');
 });
 
-test.each([200, 500])('an answer of %i that never ends is read up to 16 KiB', async (status) => {
+test.each([200, 500])('an endless answer of %i is read up to 16 KiB', async (status) => {
   let sent = 0;
   const closed = Promise.withResolvers<void>();
   const server = createServer((request, response) => {
@@ -180,18 +180,18 @@ test.each([200, 500])('an answer of %i that never ends is read up to 16 KiB', as
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   closing.push(() => new Promise((resolve) => server.close(resolve)));
   const { port } = server.address() as AddressInfo;
-  // Longer than the test: nothing but the bound ends it.
+  // Longer than the test, so only the limit on size can end it.
   const settings = { ...webhook(`http://127.0.0.1:${port}/`), timeoutMs: 60_000 };
   const driver = await driverFor(settings);
   const sending = driver.send(message);
   if (status === 200) await sending;
   else await expect(sending).rejects.toMatchObject({ verdict: 'again' });
   await closed.promise;
-  // What the sockets between them hold, and no more.
+  // What the sockets in between buffer, and no more.
   expect(sent).toBeLessThan(16 * 1_048_576);
 });
 
-test('a provider that takes the message and then stalls has taken it', async () => {
+test('a provider that accepts the message and then stalls has accepted it', async () => {
   const server = createServer((request, response) => {
     request.resume();
     response.writeHead(200);
@@ -207,7 +207,7 @@ test('a provider that takes the message and then stalls has taken it', async () 
   await driver.send(message);
 });
 
-test('nobody there means again', async () => {
+test('connection refused: another attempt', async () => {
   const driver = await driverFor(webhook('http://127.0.0.1:1/'));
   await expect(driver.send(message)).rejects.toMatchObject({ verdict: 'again' });
 });

@@ -7,13 +7,13 @@ import * as given from './fixtures.ts';
 
 const { db, start, givenReceiver, addContact } = useContacts();
 
-/** A log that keeps its warnings. */
+/** A log that records its warnings. */
 function keptLog() {
   const lines: object[] = [];
   return { lines, log: { ...given.silent, warn: (line: object) => void lines.push(line) } };
 }
 
-test('a host of webhooks that is down is one line, and one more at the end with how many attempts', async () => {
+test('a host of webhooks that is down is one line, and at the end one more with the number of attempts', async () => {
   const { lines, log } = keptLog();
   const receiver = await givenReceiver(() => ({ status: 500 }));
   const owner = await given.givenDevice(db());
@@ -62,7 +62,7 @@ function given15Minutes() {
   return { lines, time, fail, counts, ...undelivered };
 }
 
-test('after 15 minutes the next line counts those before it, whichever way the clock went', () => {
+test('after 15 minutes the next line counts those before it, in whichever direction the clock was set', () => {
   const { time, fail, counts } = given15Minutes();
   for (let n = 0; n < 3; n += 1) fail();
   time.nowTs += restAfterFailuresMs - 1;
@@ -76,7 +76,7 @@ test('after 15 minutes the next line counts those before it, whichever way the c
   expect(counts()).toEqual([1]);
 });
 
-test('what nothing follows is written once it has rested, and then no more', () => {
+test('counts that no attempt follows are written after a rest, once', () => {
   const { time, fail, counts, flush } = given15Minutes();
   for (let n = 0; n < 3; n += 1) fail();
   flush();
@@ -100,7 +100,7 @@ test('each reason of a provider has a line of its own; a fault of the service ha
   ]);
 });
 
-test('so many receivers as accounts like write a bounded number of lines', () => {
+test('any number of receivers that accounts choose writes a bounded number of lines', () => {
   const { time, lines, fail, counts, flush } = given15Minutes();
   for (let n = 0; n < 3_000; n += 1) fail({ via: 'webhook', host: `host-${n}.example.org` });
   expect(counts()).toHaveLength(1_000);

@@ -73,7 +73,7 @@ describe('a sentence does not contradict itself', () => {
     [{ isLt: 0 }, -0.04, 'Temperature -0.04 °C, below 0.00 °C'],
     [{ isGt: 8, isLt: 9 }, 8.996, 'Temperature 8.996 °C, above 8.000 °C and below 9.000 °C'],
     [{ isNotIn: [1, 8] }, 8.04, 'Temperature 8.04 °C, none of 1.00 °C, 8.00 °C'],
-    // Nothing to tell apart: as many as the sense shows, and 0 has no sign.
+    // Nothing to tell apart: the sense's own decimals, and 0 has no sign.
     [{ isGt: 8 }, 9.74, 'Temperature 9.7 °C, above 8.0 °C'],
     [{ isGt: -1 }, -0.04, 'Temperature 0.0 °C, above -1.0 °C'],
     [{ isOneOf: [0] }, -0, 'Temperature 0.0 °C, one of 0.0 °C'],
@@ -81,7 +81,7 @@ describe('a sentence does not contradict itself', () => {
     expect(limit(thresholds, val)).toBe(said);
   });
 
-  test('nor where a statistic, a difference or a rounded value was compared, in either language', () => {
+  test('nor if a statistic, a difference or a rounded value was compared, in either language', () => {
     const over = { stat: 'avg' as const, ms: 60 * minute };
     expect(bodyFor([{ ...only, compared: 8.04, over }], { language: 'de' })).toContain(
       'Mittelwert 8,04 °C in einer Stunde, über 8,00 °C',
@@ -91,7 +91,7 @@ describe('a sentence does not contradict itself', () => {
     );
   });
 
-  test('whatever the numbers are, limit and value are written apart', () => {
+  test('limit and value look different, whatever the numbers are', () => {
     const near = fc.tuple(
       fc.double({ noNaN: true, min: -1e6, max: 1e6 }),
       fc.integer({ min: 1, max: 12 }),
@@ -111,7 +111,7 @@ describe('a sentence does not contradict itself', () => {
   });
 });
 
-describe('a condition on time is told with how long it lasted', () => {
+describe('a condition on time says how long it lasted', () => {
   const held = { ...detail, heldMs: 10 * minute, sinceTs: ts - 10 * minute };
   const silent = { ...detail, ...once, thresholds: {}, sinceTs: ts - 90 * minute };
 
@@ -142,7 +142,7 @@ describe('a condition on time is told with how long it lasted', () => {
     );
   });
 
-  test('of a sense that was never heard', () => {
+  test('for a sense that never sent a value', () => {
     const { compared: _compared, ...none } = { ...silent, silentMs: 30 * minute };
     const event = eventOf([none]);
     event.cause.senses = [];
@@ -154,7 +154,7 @@ describe('a condition on time is told with how long it lasted', () => {
 });
 
 describe('a message says', () => {
-  test('whose event it is', () => {
+  test('which device and event it is about', () => {
     const push = { accountId: 1, deviceId: 1, deviceUuid: 'u', kind: 'push' as const };
     const event = eventOf([detail]);
     expect(titleOf({ ...push, name: 'Too warm', event }, wording)).toBe('Freezer: Too warm');
@@ -200,7 +200,7 @@ describe('a message says', () => {
       { compared: 10, thresholds: { isGt: 8 } },
       'Temperature 9.7 °C, taken as 10.0 °C, above 8.0 °C, 2 of the last 2',
     ],
-  ])('what was measured and what it met: %s', (_, change, expected) => {
+  ])('what was measured and which condition it met: %s', (_, change, expected) => {
     expect(bodyFor([{ ...detail, ...change }])).toBe(`${expected} (02:30 CEST)`);
   });
 
@@ -215,11 +215,11 @@ describe('a message says', () => {
     const why = { ...detail, ...once, over, compared: -6, thresholds: { isLt: -5 } };
     const senses = { '0x10': { name: 'Level', unit: '%' } };
     expect(bodyFor([why], { language, senses }, 44)).toMatch(`Level 44 %, ${expected} (`);
-    // Also where it is the number that was measured.
+    // Even if it is the number that was measured.
     expect(bodyFor([why], { language, senses }, -6)).toMatch(`Level -6 %, ${expected} (`);
   });
 
-  test('each cause, in the words of the account', () => {
+  test('each cause, in the language of the account', () => {
     const second = { ...detail, sId: '0x11', thresholds: { isLt: 0.5 }, matched: 1, of: 1 };
     expect(bodyFor([detail, second], { language: 'de', timeZone: null }, 0.25)).toBe(
       'Temperature 0,3 °C, gewertet als 9,7 °C, über 8,0 °C, 2 der letzten 2; ' +
@@ -227,7 +227,7 @@ describe('a message says', () => {
     );
   });
 
-  test('the number of a sense that has no words, and what a device reported by itself', () => {
+  test('the number of a sense that has no words, and what a device itself reported', () => {
     expect(bodyFor([detail], { senses: {} })).toBe(
       '0x10 9.7, above 8, 2 of the last 2 (02:30 CEST)',
     );
@@ -243,11 +243,11 @@ test.each([
   [null, 0, 'en', '00:30 UTC'],
   ['Nowhere/Else', 0, 'en', '00:30 UTC'],
   ['Europe/Berlin', 86_400_000, 'en', '1 Jul 2026, 02:30 CEST'],
-])('the time in %s, told %d ms later in %s: %s', (zone, laterMs, language, expected) => {
+])('the time in %s, read %d ms later in %s: %s', (zone, laterMs, language, expected) => {
   expect(describeTime(ts, ts + laterMs, zone, wordsOf(language))).toBe(expected);
 });
 
-test('both languages have texts for everything, and no text twice', () => {
+test('both languages have all texts, and no text twice', () => {
   expect(Object.keys(words.de)).toEqual(Object.keys(words.en));
   expect(words.de.confirmBody('LINK')).toContain('\n\nLINK\n\n');
   expect(words.en.confirmBody('LINK')).toContain('\n\nLINK\n\n');
@@ -278,7 +278,7 @@ describe('an SMS', () => {
     expect(smsText(name, text)).toBe(expected);
   });
 
-  test('has the text of its purpose in it, whatever the name, and grows beyond two segments by no name', () => {
+  test('contains the text of its purpose whatever the name, and never exceeds two segments because of a name', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme' }),

@@ -29,7 +29,7 @@ const sighting = (deviceId: number, connected: boolean) => ({
 });
 const find = (deviceId: number) => ({ uuid: `device ${deviceId}`, accountId });
 
-/** What a stream of the account is sent, as names of its messages with what they tell. */
+/** The messages of a stream of the account, as their names and contents. */
 async function follow() {
   let monotonicMs = 0;
   const bus = createLocalBus({
@@ -54,7 +54,7 @@ async function follow() {
   })();
   return {
     messages,
-    /** Devices 0 to `count` at once, as a connector writes them. */
+    /** Writes devices 0 to `count` at once, as a connector does. */
     write(connected: boolean, count: number) {
       const saved = Array.from({ length: count }, (_, id) => sighting(id, connected));
       bus.publish('presence', { accounts: noticesOf(saved, find) });
@@ -74,7 +74,7 @@ async function follow() {
   };
 }
 
-test('a device is told of at once, and then once a second, as it stands then', async () => {
+test('reports a device at once, and then once a second, in its present state', async () => {
   const stream = await follow();
   stream.write(true, 1);
   await stream.pass(100);
@@ -92,7 +92,7 @@ test('a device is told of at once, and then once a second, as it stands then', a
   await stream.end();
 });
 
-test('10,000 devices that all come back cost a message in two seconds', async () => {
+test('10,000 devices that all return cost a message in two seconds', async () => {
   const stream = await follow();
   for (let second = 0; second < 20; second += 1) {
     stream.write(second % 2 === 0, 10_000);
@@ -103,20 +103,20 @@ test('10,000 devices that all come back cost a message in two seconds', async ()
   expect(stream.messages.length).toBeLessThanOrEqual(11);
   await stream.pass(2_000);
   const { length } = stream.messages;
-  // Afterwards each is told of again.
+  // Afterwards each is reported again.
   stream.write(true, 2);
   await stream.pass(100);
   expect(stream.messages.slice(length)).toHaveLength(2);
   await stream.end();
 });
 
-test('devices of several connectors are too many together, and what was missed counts more', async () => {
+test('devices of several connectors together are too many, and a missed message takes precedence', async () => {
   const stream = await follow();
   stream.write(true, 1);
   await stream.pass(100);
   for (let connector = 0; connector < 3; connector += 1) stream.write(true, 60);
   await stream.pass(1_000);
-  // The same 60: once each.
+  // The same 60 are sent once each.
   expect(stream.messages).toHaveLength(61);
   stream.resync();
   stream.change();

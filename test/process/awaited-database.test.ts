@@ -54,7 +54,7 @@ const linesOf = (program: Running, event: string) =>
     .filter((line) => line.includes(`"${event}"`))
     .map((line) => JSON.parse(line) as { why?: string });
 
-test('a service that starts before its database says so once, and comes up when it is there', async () => {
+test('a service that starts before its database logs that once, and continues when the database is there', async () => {
   const cluster: Cluster = await startThrowAwayCluster();
   try {
     await cluster.halt('fast');
@@ -97,7 +97,7 @@ test('a service that is asked to stop while it waits stops', async () => {
   expect(linesOf(waiting, 'service.ready')).toEqual([]);
 });
 
-/** Whether this URL is one to wait for. */
+/** Whether a start waits for this URL. */
 async function isAwaited(url: string): Promise<boolean> {
   const error: unknown = await connectFirst(url).then(
     (client) => client.end(),
@@ -117,7 +117,7 @@ test.each([
   stranger.close();
 });
 
-test('what has to be mended is not waited for', async () => {
+test('a start does not wait for what needs a fix', async () => {
   const changed = (change: (url: URL) => void) => {
     const url = new URL(database.url);
     change(url);
@@ -129,7 +129,7 @@ test('what has to be mended is not waited for', async () => {
     expect(await isAwaited(changed((url) => (url.password = password)))).toBe(false);
     expect(await isAwaited(changed((url) => (url.pathname = '/absent')))).toBe(false);
     expect(await isAwaited('postgresql://me@nowhere.invalid/x')).toBe(true);
-    // Sessions of a process that was killed are there for a while.
+    // Sessions of a killed process remain for a while.
     const full = changed((url) => Object.assign(url, { username: role, password }));
     expect(await isAwaited(full)).toBe(true);
   } finally {
@@ -137,7 +137,7 @@ test('what has to be mended is not waited for', async () => {
   }
 });
 
-test('a data directory is waited for where the process that has it is gone', () => {
+test('a start waits for a data directory if the process that has it is gone', () => {
   const { pid } = spawnSync(process.execPath, ['--version']);
   expect(mayPass(inUse('/data', `process ${pid}`))).toBe(true);
   expect(mayPass(inUse('/data', `process ${process.pid}`))).toBe(false);

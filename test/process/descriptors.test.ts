@@ -59,7 +59,7 @@ const eventsOf = (event: string) =>
     .split('\n')
     .filter((line) => line.includes(`"event":"${event}"`));
 
-/** A stranger opens so many connections, writes this on each, and holds them. */
+/** A stranger opens this many connections, writes this text on each, and keeps them open. */
 async function hold(port: number, count: number, text: string): Promise<void> {
   for (let n = 0; n < count; n += 1) {
     const socket = connect({ host: '127.0.0.1', port, localAddress: stranger });
@@ -77,12 +77,12 @@ const forms = {
   'never finish a body': 'POST /v2/accounts/login HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n',
 };
 
-describe('a stranger who opens more connections than there are files', () => {
-  test.each(Object.entries(forms))('and %s keeps nobody else out', async (_form, text) => {
+describe('a stranger who opens more connections than the process may open files', () => {
+  test.each(Object.entries(forms))('and %s excludes nobody else', async (_form, text) => {
     await hold(ports.http, 2 * openFiles, text);
     await hold(ports.mqtt, 2 * openFiles, '');
     expect((await fetch(`${url}/livez`)).status).toBe(200);
-    // With an account and a device of its own: the database is asked too.
+    // With a new account and device, so that the database is used too.
     const registration = await app.call<Registration>('POST', '/v2/devices', configuration);
     const device = await connectDevice(registration);
     await device.publish('up/measurements', { sId: '0x02', val: 1 });
@@ -90,7 +90,7 @@ describe('a stranger who opens more connections than there are files', () => {
     expect(listOpenFiles()).toBeLessThan(openFiles - 32);
   });
 
-  test('is told of in the log, once a minute', () => {
+  test('is reported in the log once a minute', () => {
     expect(eventsOf('connections.few')).toHaveLength(1);
     const told = eventsOf('connections.full');
     expect(told.length).toBeGreaterThanOrEqual(2);
@@ -99,7 +99,7 @@ describe('a stranger who opens more connections than there are files', () => {
 });
 
 test.skipIf(findProgram('prlimit') === null)(
-  'no file left: connections are accepted again as soon as there is one',
+  'without a free file, connections are accepted again as soon as there is one',
   async () => {
     const pid = String(service.child.pid);
     const setLimit = (limit: number) =>

@@ -9,7 +9,7 @@ type Service = {
   stop_grace_period?: string;
 };
 
-/** Those that run this program. */
+/** The services that run this program. */
 function listServices(file: string): Service[] {
   const { services } = load(readProjectFile(file)) as { services: Record<string, Service> };
   return Object.values(services).filter(
@@ -27,24 +27,24 @@ describe.each(['docker-compose.yml', 'docker-compose.cluster.yml'])('%s', (file)
       const delayMs = Number(environment?.['DRAIN_DELAY_MS']);
       const totalMs = Number(environment?.['STOP_TIMEOUT_MS']);
       expect(delayMs).toBe(5_000);
-      // As long for what is under way as before the delay was part of it.
+      // Work under way has as long as before the delay was part of it.
       expect(totalMs).toBeGreaterThanOrEqual(delayMs + 10_000);
       expect(milliseconds(grace)).toBeGreaterThan(totalMs + 1_000);
     }
   });
 });
 
-/** From being asked to stop to the exit, in milliseconds. */
+/** The time from being asked to stop to the exit, in ms. */
 const stopTimeoutWith = async (variables: Record<string, string>) =>
   (await loadConfig(variables)).stopTimeoutMs;
 
-it('without a setting a process stops before Docker, which waits 10 s, kills it', async () => {
+it('by default a process stops before Docker, which waits 10 s, kills it', async () => {
   const totalMs = await stopTimeoutWith({});
   expect(totalMs).toBeLessThanOrEqual(9_000);
   expect(await stopTimeoutWith({ DRAIN_DELAY_MS: '4000' })).toBe(totalMs);
 });
 
-it('a time to stop in that the delay uses up is refused, and says what was expected', async () => {
+it('a stop timeout that the delay uses up is refused, with the expected value', async () => {
   const delay = { DRAIN_DELAY_MS: '5000' };
   await expect(stopTimeoutWith({ ...delay, STOP_TIMEOUT_MS: '6000' })).rejects.toMatchObject({
     lines: [expect.stringMatching(/^STOP_TIMEOUT_MS: expected 7000/)],
@@ -53,7 +53,7 @@ it('a time to stop in that the delay uses up is refused, and says what was expec
   expect(await stopTimeoutWith(delay)).toBeGreaterThanOrEqual(7_000);
 });
 
-it('HAProxy sees that a process is not ready well before that one drains', () => {
+it('HAProxy notices that a process is not ready well before that process drains', () => {
   const config = readProjectFile('config/haproxy.cfg');
   const number = (name: string) => {
     const [, value = '', unit] = new RegExp(`\\b${name} (\\d+)(m?s)?\\b`).exec(config) ?? [];

@@ -22,7 +22,7 @@ beforeAll(async () => {
   if (!hasOpenssl) return;
   for (const name of ['one', 'two'])
     await makeCertificate(name, { certFile: file(`${name}.crt`), keyFile: file(`${name}.key`) });
-  // Links whose target changes: nothing changes in the directory that is watched.
+  // Links whose targets change, so that nothing changes in the watched directory.
   for (const kind of ['crt', 'key'])
     symlinkSync(file(`used.${kind}`), file(`watched/used.${kind}`));
 });
@@ -64,7 +64,7 @@ function start(
   return service;
 }
 
-/** The name in the certificate that is shown to who connects. */
+/** The name in the certificate that the server shows. */
 async function shownName(port: number): Promise<unknown> {
   const socket = connect({ port, host: local, rejectUnauthorized: false });
   await once(socket, 'secureConnect');
@@ -74,7 +74,7 @@ async function shownName(port: number): Promise<unknown> {
 }
 
 describe.skipIf(!hasOpenssl)('SIGHUP where a certificate is configured', () => {
-  it('has it read again, and the service goes on', async () => {
+  it('reloads it, and the service continues', async () => {
     use('one');
     const { child, printed, stdout, ended } = start(tls);
     const [, port] = await printed(/"mqtts":\{[^}]*"port":(\d+)[^\n]*"Ready\."/);

@@ -6,7 +6,7 @@ import { configuration, openApp, type Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
 import { runProgram, type Running } from '../journeys/process.ts';
 
-/** For a program to start on a machine that is busy. */
+/** For starting a program on a busy machine. */
 const patience = { timeout: 60_000 };
 
 let database: TestDatabase;
@@ -30,7 +30,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The service on the database behind the proxy. */
+/** The service, with the database behind the proxy. */
 async function start(args: string[], env: Record<string, string> = {}): Promise<Running> {
   const url = new URL(database.url);
   url.port = String(proxy.port);
@@ -70,7 +70,7 @@ const ready = { status: 200, detail: undefined };
 const unready = (why: string) => ({ status: 503, detail: `Not ready: ${why}.` });
 
 describe('HEALTH_PORT', () => {
-  it('says of a connector whether it lives and is ready', async () => {
+  it('reports whether a connector is live and ready', async () => {
     proxy.stall();
     const connector = await start(['connector', '--id', '1']);
     await expect.poll(() => ask('/livez'), patience).toMatchObject({ status: 200 });
@@ -90,7 +90,7 @@ describe('HEALTH_PORT', () => {
 });
 
 describe('DRAIN_DELAY_MS', () => {
-  it('serves on while it says that it is not ready, then stops in order', async () => {
+  it('keeps serving while it reports that it is not ready, then stops in order', async () => {
     const service = await start([], { DRAIN_DELAY_MS: '6000' });
     const [, port] = await service.printed(/"http":\{[^}]*"port":(\d+)[^\n]*"Ready\."/);
     const url = `http://127.0.0.1:${port}`;
@@ -102,7 +102,7 @@ describe('DRAIN_DELAY_MS', () => {
     service.child.kill('SIGTERM');
     await expect.poll(() => ask('/readyz', url), patience).toMatchObject(unready('shutting down'));
     expect(await readiness()).toEqual(unready('shutting down'));
-    // New connections are let in, and each answer sends its client elsewhere.
+    // New connections are accepted, and each answer ends its connection.
     const status = await ask('/v2/status', url);
     expect([status.status, status.headers?.get('connection')]).toEqual([200, 'close']);
     const after = await connectDevice(registration);
@@ -118,12 +118,12 @@ describe('DRAIN_DELAY_MS', () => {
     expect(before.client.connected || after.client.connected).toBe(false);
   });
 
-  it('is not waited for by who asks again, later', async () => {
+  it('is cut short by a second request to stop', async () => {
     const service = await start(['api'], { DRAIN_DELAY_MS: '600000' });
     await service.printed(/"Ready\."/);
     service.child.kill('SIGTERM');
     await expect.poll(readiness, patience).toEqual(unready('shutting down'));
-    // Within a second it still is the first one.
+    // Within a second it still counts as the first one.
     const again = () => service.child.kill('SIGTERM') && service.child.exitCode;
     await expect.poll(again, { timeout: 60_000, interval: 100 }).not.toBeNull();
     expect(await service.ended()).toBe(1);

@@ -15,7 +15,7 @@ const open = (isTerminal = false, connectorId?: number) =>
     destination: { write: (line) => void lines.push(line) },
   });
 
-/** The one line that `write` writes, parsed. */
+/** The only line that `write` writes, parsed. */
 function written(write: () => void): Record<string, unknown> {
   lines.length = 0;
   write();
@@ -24,7 +24,7 @@ function written(write: () => void): Record<string, unknown> {
 }
 
 describe('a line of the log', () => {
-  it('has its event first, and says which part of which process wrote it', () => {
+  it('has its event first, and names the component and the process that wrote it', () => {
     const log = open(false, 4).child({ component: 'mqtt', connectorId: 4 });
     const line = written(() => log.warn({ event: 'downlink.unread', device: 'd' }, 'Text.'));
     expect(Object.keys(line).slice(2)).toEqual([
@@ -38,7 +38,7 @@ describe('a line of the log', () => {
     expect(line).toMatchObject({ component: 'mqtt', connectorId: 4, role: 'connector' });
   });
 
-  it('has a code of the catalogue and a component: others do not compile', () => {
+  it('has a code of the catalogue and a component; others do not compile', () => {
     const log = open().child({ component: 'http' });
     // @ts-expect-error -- no such code
     const wrong: LogContext = { event: 'bridge.quarrel' };
@@ -53,14 +53,14 @@ describe('a line of the log', () => {
   });
 });
 
-describe('what the log blacks out', () => {
+describe('what the log redacts', () => {
   const log = open().child({ component: 'service' });
   const write = (context: object) => {
     written(() => log.error({ event: 'request.failed', ...context }, 'Text.'));
     return lines.join();
   };
 
-  it('passwords and tokens by their names, wherever they stand', () => {
+  it('passwords and tokens by their names, wherever they are', () => {
     const text = write({
       password: 'hunter1',
       body: { name: 'kept', refreshToken: 'hunter2' },
@@ -70,7 +70,7 @@ describe('what the log blacks out', () => {
     expect(text).toContain('kept');
   });
 
-  it('e-mail addresses, tokens and the credentials of URLs in texts of others', () => {
+  it('e-mail addresses, tokens and credentials in URLs, in text from elsewhere', () => {
     const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl';
     const text = write({
       text: `550 <ada.lovelace+x@mail.example.org> unknown; Bearer ${jwt}`,
@@ -80,14 +80,14 @@ describe('what the log blacks out', () => {
     expect(text).toContain('10.0.0.5:6379');
   });
 
-  it('tickets of streams, which stand in addresses', () => {
+  it('tickets of streams, which are in URLs', () => {
     const ticket = `stream_${'aB-_9'.repeat(8)}xyz`;
     const text = write({ err: new Error(`closed: GET /v2/streams?ticket=${ticket} HTTP/1.1`) });
     expect(text).not.toMatch(/aB-_9|xyz/);
     expect(text).toContain('ticket=[ticket] HTTP/1.1');
   });
 
-  it('what a statement or a command had, in the members of an error', () => {
+  it('values of a statement or a command, in members of an error', () => {
     const cause = Object.assign(new Error('duplicate key'), {
       code: '23505',
       detail: 'Key (email)=(hunter2) already exists.',
@@ -101,7 +101,7 @@ describe('what the log blacks out', () => {
     expect(text).toContain('account_email');
   });
 
-  it('leaves the line JSON, where an address or token stands behind an escape', () => {
+  it('leaves the line JSON if an address or token follows an escape', () => {
     const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl';
     for (const before of ['\n', '\u001b', '\\', '"', '\t\\n', '', '//', 'ü'])
       for (const secret of ['bob@nas', 'a&b=c~d@example.org', jwt, `stream_${'x'.repeat(30)}`]) {
@@ -123,13 +123,13 @@ describe('what the log blacks out', () => {
     expect(text).toContain(`${at} koa@3.0.0 @midnight a @ b`);
   });
 
-  it('nothing of an error with several reasons', () => {
+  it('nothing of an error with several causes', () => {
     const text = write({ err: new AggregateError([new Error('first'), new Error('second')]) });
     expect(text).toMatch(/first.*second/);
   });
 });
 
-describe('a line that a stranger wrote', () => {
+describe('a line with text from a stranger', () => {
   const shapes: Record<string, (n: number) => string> = {
     'one run of an address without an @': (n) => 'a'.repeat(n),
     'a run in front of an @ that is no address': (n) => `${'a'.repeat(n)}@ `,
@@ -143,18 +143,18 @@ describe('a line that a stranger wrote', () => {
     'slashes and an @ far away': (n) => `${'//a'.repeat(n / 3)} @`,
     'backslashes in front of an @': (n) => `${'\\'.repeat(n)}u@x.de ${'\\\\n@'.repeat(n / 4)}`,
   };
-  /** A quadratic pattern takes longer than all tests together: it ends this one by its limit of time. */
+  /** A quadratic pattern would take longer than all tests together, so this one would time out. */
   const large = 2_000_000;
 
-  it.each(Object.keys(shapes))('is read in a time that its length bounds: %s', (name) => {
+  it.each(Object.keys(shapes))('is read in linear time: %s', (name) => {
     const line = `@eyJstream_sens_ ${shapes[name]?.(large) ?? ''}`;
     expect(hidePrivate(line).length).toBeGreaterThan(0);
   });
 
-  // Controls of both sets, marks that turn and hide text, one beyond 16 bits, separators of lines.
+  // Controls of both sets, characters that reorder and hide text, one beyond 16 bits, line separators.
   const odd = 'a\r\u001b[31m\u009b31m\u0085\u007f\u202e\u2066\u200b\ufeff\u2028\u{e0041}ü😀';
 
-  it('shows what a terminal would obey, and what turns or hides text, as escapes', () => {
+  it('escapes what a terminal would obey, and what reorders or hides text', () => {
     const log = open().child({ component: 'mqtt' });
     const line = written(() => log.warn({ event: 'mqtt.foreign-topic', topic: odd }, 'Text.'));
     expect(line).toMatchObject({ topic: odd });
@@ -176,7 +176,7 @@ describe('a line that a stranger wrote', () => {
     expect(text).toContain('[31m');
   });
 
-  it('is cut where it is longer than a line may be, and stays JSON', () => {
+  it('is truncated if it is too long, and stays JSON', () => {
     const log = open().child({ component: 'http' });
     const many = Object.fromEntries(
       Array.from({ length: 3_000 }, (_, n) => [`m${n}`, 'x'.repeat(9)]),
@@ -198,7 +198,7 @@ describe('a line that a stranger wrote', () => {
 describe('lines of one event', () => {
   const burst = 100;
 
-  it('are written so many at once and a second; how many were left out is said', () => {
+  it('have a burst and a rate; the number of omitted lines is logged', () => {
     vi.useFakeTimers();
     let monotonicMs = 0;
     const written: { event: string; of?: string; omitted?: number; level: number }[] = [];
@@ -214,7 +214,7 @@ describe('lines of one event', () => {
     };
     unavailable(1_000);
     expect(written).toHaveLength(burst);
-    // Others are written all the same.
+    // Lines of other events are still written.
     log.error({ event: 'request.failed' }, 'Text.');
     expect(written).toHaveLength(burst + 1);
     monotonicMs = 500;
@@ -228,14 +228,14 @@ describe('lines of one event', () => {
       component: 'service',
       role: 'api',
     });
-    // fail2ban reads each of these; connector/device/refused-logins.ts has bounds for them.
+    // fail2ban reads each of these. connector/device/refused-logins.ts limits them.
     for (let n = 0; n < 500; n += 1) log.warn({ event: 'mqtt.login-refused' }, 'Text.');
     expect(written).toHaveLength(burst + 1 + 10 + 1 + 500);
     vi.useRealTimers();
   });
 });
 
-it('on a terminal a line is its message, and from a warning on its code', async () => {
+it('on a terminal a line is its message, with the code from warnings on', async () => {
   const terminal = new PassThrough();
   const log = createLog({
     level: 'info',
@@ -252,6 +252,6 @@ it('on a terminal a line is its message, and from a warning on its code', async 
   expect(plain).toMatch(/^\[[\d:]+\] INFO: The history is kept\.\n/);
   const reason = '{"why":"The database is unreachable. refused"}';
   expect(plain).toContain(`WARN: A batch waits. [batch.retried] ${reason}\n`);
-  // The stack is for who mends the service.
+  // The stack is for the developers of the service.
   expect(plain).toMatch(/ERROR: A request failed\. \[request\.failed\] *\n[^]*log\.test\.ts/);
 });

@@ -1,8 +1,8 @@
 import { startStranger, type Stranger } from './refused-start.ts';
 
 /**
- * Speaks as much of PostgreSQL's protocol as it takes to be asked for its version, as this machine
- * has no server that is too old: no TLS, no password, and `versionNumber` in answer to any query.
+ * Speaks just enough of PostgreSQL's protocol to be asked for its version, because this machine has no server that is
+ * too old: no TLS, no password, and `versionNumber` in answer to any query.
  */
 export function startOldPostgres(versionNumber: string): Promise<Stranger> {
   return startStranger((socket) => {

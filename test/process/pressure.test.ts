@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-/** A process of its own, with a small heap. */
+/** A separate process with a small heap. */
 let child: ChildProcess;
 let said: string[];
 
@@ -37,7 +37,7 @@ async function ask(): Promise<Answer> {
 
 const patience = { timeout: 60_000 };
 
-test('memory is short while too much is held, and until clearly less is', async () => {
+test('memory is short while too much is in use, until clearly less is', async () => {
   child.send('hold');
   await expect.poll(() => said, patience).toEqual(['short']);
   child.send('some');
@@ -48,9 +48,9 @@ test('memory is short while too much is held, and until clearly less is', async 
   expect(await ask()).toMatchObject({ isShort: false });
 });
 
-test('caches are given back first, and garbage is collected', async () => {
+test('caches are freed first, and garbage is collected', async () => {
   child.send('garbage');
-  // V8 may collect a part of it by itself, and then nothing more has to be.
+  // V8 may collect part of it by itself, and then no more is needed.
   await expect.poll(async () => (await ask()).part, patience).toBeLessThan(0.8);
   expect(said).toEqual([]);
   child.send('cache');

@@ -7,7 +7,7 @@ import { createRunFairly } from '../../src/accounts/passwords.ts';
 import { runProgram } from '../journeys/process.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 
-/** In every URL of these tests: no line may hold it. */
+/** In every URL of these tests: no line may contain it. */
 export const password = 'hunter2';
 
 const common = {
@@ -16,21 +16,21 @@ const common = {
   MQTT_HOST: '127.0.0.1',
   MQTT_PORT: '0',
   SECRET: 'a secret for tests that is long enough to be one',
-  // Where no file can be made: none of these starts gets as far as that.
+  // No file can be created here: none of these starts should get that far.
   DATA_DIR: '/dev/null/data',
 };
 
-/** For starts that would wait, as the database may be there later; all others may not wait. */
+/** For starts that would wait because the database may be there later. All others must not wait. */
 export function withoutWaiting(): Record<string, string> {
   const file = join(makeTemporaryDir(), 'config.json');
   writeFileSync(file, JSON.stringify({ database: { waitAtStartMs: 0 } }));
   return { CONFIG_FILE: file };
 }
 
-/** A start is a second of one processor: more at once would take longer, each and together. */
+/** A start takes a second of one processor, so more at once would take longer, each and together. */
 const inTurn = createRunFairly({ parallel: 2, perAddress: 2, maxWaiting: 100 });
 
-/** Starts a program of the project, expects that it refuses as it should, and gives its lines. */
+/** Starts a program of the project, expects that it refuses as it should, and returns its lines. */
 export function refusedLines(
   env: Record<string, string>,
   args = ['src/main.ts'],
@@ -41,7 +41,7 @@ export function refusedLines(
 async function startRefused(env: Record<string, string>, args: string[]): Promise<string[]> {
   const startedMs = performance.now();
   const program = runProgram(process.execPath, args, { env: { ...common, ...env } });
-  // A start that goes well would never end.
+  // A start that succeeds would never end.
   void program.printed(/"Ready\."/).then(
     () => program.child.kill('SIGKILL'),
     () => undefined,
@@ -50,8 +50,8 @@ async function startRefused(env: Record<string, string>, args: string[]): Promis
   const seconds = (performance.now() - startedMs) / 1_000;
   const [stdout, stderr] = [program.stdout(), program.stderr()];
   expect(status, stdout + stderr).toBe(1);
-  // The promise is 10 s. Loading the program alone may take that on a machine that is busy with tests;
-  // what it waits for itself is asserted where it waits.
+  // The promise is 10 s. Loading the program alone may take that long on a machine that is busy with tests. The
+  // program's own waits are asserted where they happen.
   expect(seconds).toBeLessThan(30);
   expect(stdout + stderr).not.toContain(password);
   expect(stderr).not.toMatch(/^ +at /m);
@@ -68,12 +68,12 @@ export async function refusedLine(env: Record<string, string>, args?: string[]):
 
 export type Stranger = {
   port: number;
-  /** Seconds since somebody first connected. */
+  /** Seconds since the first connection. */
   secondsSinceMet(): number;
   close(): void;
 };
 
-/** Something on a port of 127.0.0.1 that does with each connection what it likes. */
+/** A server on a port of 127.0.0.1 that passes each connection to `meet`. */
 export async function startStranger(meet: (socket: Socket) => void): Promise<Stranger> {
   const sockets = new Set<Socket>();
   let metMs: number | null = null;
@@ -94,7 +94,7 @@ export async function startStranger(meet: (socket: Socket) => void): Promise<Str
   };
 }
 
-/** How strangers behave, by what they are. */
+/** How strangers behave, by kind. */
 export const strangers: Record<string, (socket: Socket) => void> = {
   silent: (socket) => void socket.resume(),
   closing: (socket) => void socket.end(),
@@ -103,10 +103,10 @@ export const strangers: Record<string, (socket: Socket) => void> = {
       socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'),
     ),
   ssh: (socket) => void socket.write('SSH-2.0-OpenSSH_9.2\r\n'),
-  // Protocol 10, and the version as MySQL 8 says it.
+  // Protocol 10, and the version as MySQL 8 sends it.
   mysql: (socket) => void socket.write(Buffer.from('4a0000000a382e302e333600', 'hex')),
   echo: (socket) => void socket.pipe(socket),
-  // What a parser of PostgreSQL's messages would take for an error without an end.
+  // A parser of PostgreSQL's messages would take it for an endless error.
   rubbish: (socket) =>
     void socket.once('data', () =>
       socket.write(Buffer.from('E\0\0\0\x08\xff\xfe\xfd\xfc', 'latin1')),

@@ -1,7 +1,7 @@
 import { startPressure } from '../../src/process/memory-pressure.ts';
 import { measureHeap } from '../../src/process/v8.ts';
 
-// A process with a small heap that fills it, gives it back, and says what it is told meanwhile.
+// A process with a small heap that fills it, frees it, and reports what it is told meanwhile.
 const mebibyte = 1_048_576;
 const objectsOf = (bytes: number) =>
   Array.from({ length: bytes / 64 }, (_, n) => ({ n, at: `${n}` }));
@@ -23,7 +23,7 @@ const pressure = startPressure({
   onChange: (isShort) => say(isShort ? 'short' : 'enough'),
 });
 
-/** Objects, until so much of the limit is in use. */
+/** Objects, until this part of the limit is in use. */
 function fill(part: number): unknown[] {
   const objects: unknown[] = [];
   for (;;) {
@@ -33,7 +33,7 @@ function fill(part: number): unknown[] {
   }
 }
 
-/** Again and again: V8 may collect by itself what filled the heap before. */
+/** Repeatedly, because V8 may by itself collect what filled the heap before. */
 function fillCache(): void {
   if (isRelieved) return;
   cache.push(...fill(0.85));

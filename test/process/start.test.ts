@@ -10,7 +10,7 @@ import { withoutWaiting } from './refused-start.ts';
 const dir = makeTemporaryDir();
 const dataDir = join(dir, 'data');
 const started: Running[] = [];
-// A service that a failed test left behind would keep its database running.
+// A service left by a failed test would keep its database running.
 afterEach(async () => {
   for (const service of started.splice(0)) {
     if (service.child.exitCode === null) service.child.kill('SIGTERM');
@@ -43,13 +43,13 @@ async function post(url: string, path: string): Promise<number> {
   return answer.status;
 }
 
-/** Ends it as the signal does, and says how it ended. */
+/** Stops it with the signal, and returns its exit code. */
 async function end(service: Running, signal: NodeJS.Signals): Promise<number> {
   service.child.kill(signal);
   return service.ended();
 }
 
-/** What it has logged until it was ready; but for where root's checkout made it put its programs. */
+/** Its log lines until it was ready, except where it put its programs in a checkout of root. */
 function messagesOf(service: Running): string[] {
   const lines = service.stdout().split('\n');
   const logged = lines.filter((line) => line.startsWith('{'));
@@ -58,7 +58,7 @@ function messagesOf(service: Running): string[] {
     .filter((message) => !message.startsWith('PostgreSQL cannot run as root'));
 }
 
-/** What README.md says of a first start: a terminal is shown the same without JSON. */
+/** The lines of a first start in README.md. A terminal shows the same, without JSON. */
 function messagesShown(): string[] {
   const [shown = ''] = blocksOf(getSection('Start'), 'text');
   const lines = [...shown.matchAll(/^\[[\d:]+\] INFO: (.*?)( \{.*)?$/gm)];
@@ -73,7 +73,7 @@ function withoutParticulars(message: string): string {
 }
 
 describe('the service on a machine with nothing else', () => {
-  it('starts, says where it listens and what to try, and stops', async () => {
+  it('starts, prints where it listens and what to try, and stops', async () => {
     const first = start({ DATA_DIR: dataDir });
     const url = await urlOf(first);
     await first.printed(/\/docs for the HTTP and MQTT reference\n/);
@@ -86,18 +86,18 @@ describe('the service on a machine with nothing else', () => {
     expect(first.stderr()).toBe('');
   });
 
-  it('starts again with its data, also after it was killed', async () => {
+  it('starts again with its data, even after it was killed', async () => {
     const second = start({ DATA_DIR: dataDir });
     expect(await post(await urlOf(second), '/v2/accounts/login')).toBe(200);
     await end(second, 'SIGKILL');
     const third = start({ DATA_DIR: dataDir });
     expect(await post(await urlOf(third), '/v2/accounts/login')).toBe(200);
-    // npm passes on the Ctrl-C that the terminal has sent to both: that is one, not two.
+    // npm forwards the Ctrl-C that the terminal sent to both, so two signals count as one.
     third.child.kill('SIGINT');
     expect(await end(third, 'SIGINT')).toBe(0);
   });
 
-  it('warns of secrets that are short enough to be guessed, and takes them', async () => {
+  it('warns of secrets short enough to guess, and accepts them', async () => {
     const env = { BROKER_HOOK_SECRET: 'x'.repeat(31), BRIDGE_SECRET: 'x'.repeat(32) };
     const service = start({ DATA_DIR: dataDir, ...env });
     const url = await urlOf(service);
@@ -119,8 +119,8 @@ describe('the service on a machine with nothing else', () => {
     expect(await end(service, 'SIGINT')).toBe(0);
   });
 
-  it('comes up and stops in order when it is asked to stop while it still starts', async () => {
-    // One of its own for each try: only the first start in it makes a database.
+  it('completes its start and stops in order if it is asked to stop while starting', async () => {
+    // A new directory for each attempt, because only the first start in it creates a database.
     const early = start({ DATA_DIR: join(mkdtempSync(join(dir, 'early-')), 'data') });
     await early.printed(/"database\.created"/);
     expect(await end(early, 'SIGTERM')).toBe(0);
@@ -130,7 +130,7 @@ describe('the service on a machine with nothing else', () => {
   });
 });
 
-/** It ends by itself with 1, after these lines and no stack. */
+/** It exits by itself with 1, after these lines and without a stack. */
 async function expectRefusal(service: Running): Promise<string[]> {
   expect(await service.ended()).toBe(1);
   const lines = service.stderr().trim().split('\n');
@@ -151,7 +151,7 @@ describe('the service does not start', () => {
     expect(await readPostmasterFile(join(dataDir, 'postgresql'))).toBeNull();
   });
 
-  it('with settings that are wrong, and names them all', async () => {
+  it('with invalid settings, and lists all of them', async () => {
     const lines = await expectRefusal(
       start({ HTTP_PORT: 'http', LOG_LEVEL: 'loud', SECRET: 'short', DATABASE_URL: 'redis://x' }),
     );
@@ -163,9 +163,9 @@ describe('the service does not start', () => {
     ]);
   });
 
-  it('on a data directory that it may not write', async () => {
+  it('on a data directory that is not writable', async () => {
     writeFileSync(join(dir, 'file'), '');
-    // Below a file, and the file itself.
+    // Below a file, and at the file itself.
     for (const dataDir of [join(dir, 'file', 'data'), join(dir, 'file')]) {
       const service = start({ DATA_DIR: dataDir });
       const [line, ...more] = await expectRefusal(service);
@@ -175,8 +175,8 @@ describe('the service does not start', () => {
     }
   });
 
-  it('where PostgreSQL cannot write what it needs, and names the directory', async () => {
-    // As a disk that is full: no file may be larger than 1 to 2 MB.
+  it('if PostgreSQL cannot write what it needs, and names the directory', async () => {
+    // Like a full disk: no file may be larger than 1 to 2 MB.
     const script = 'ulimit -f 2048; exec "$0" src/main.ts';
     const limited = runProgram('sh', ['-c', script, process.execPath], {
       env: { HTTP_PORT: '0', MQTT_PORT: '0', DATA_DIR: join(dir, 'full') },
@@ -187,7 +187,7 @@ describe('the service does not start', () => {
     expect(more).toEqual([]);
   });
 
-  it('with a database that is not there', async () => {
+  it('with a database that is unreachable', async () => {
     const lines = await expectRefusal(
       start({
         DATABASE_URL: 'postgresql://nobody:hunter2@127.0.0.1:1/x',
@@ -199,7 +199,7 @@ describe('the service does not start', () => {
     expect(lines.join()).not.toContain('hunter2');
   });
 
-  it('with arguments that it does not know', async () => {
+  it('with unknown arguments', async () => {
     expect(await expectRefusal(start({}, ['cloud']))).toEqual([
       'Unexpected arguments: cloud. Try --help.',
     ]);
@@ -212,7 +212,7 @@ describe('the service does not start', () => {
     ]);
   });
 
-  it('but explains itself', async () => {
+  it('but explains its usage', async () => {
     const help = start({}, ['--help']);
     expect(await help.ended()).toBe(0);
     expect(help.stdout()).toContain('MQTTS_PORT');

@@ -10,7 +10,7 @@ const write: Write = ({ event, step }) => void told.push({ event, step });
 const log = { info: write, warn: write, error: write };
 beforeEach(() => void (told.length = 0));
 
-it('gives everything back, last in first out, however many steps hang', async () => {
+it('releases everything in reverse order, however many steps hang', async () => {
   const disposables = createDisposables(log);
   const order: string[] = [];
   disposables.add(
@@ -36,13 +36,13 @@ it('five releases that hang leave more than a tenth of the time to the last one'
   let leftMs = 0;
   disposables.add('last', (withinMs) => void (leftMs = withinMs));
   for (let n = 0; n < 5; n += 1) disposables.add(`hangs ${n}`, never);
-  // A clock that stands still between the steps would give (2/3)^5 of it, of which it is told 85 %.
+  // A clock that stands still between the steps would leave (2/3)^5, of which the step is given 85 %.
   expect(await disposables.disposeAll(createBudget(4_000))).toHaveLength(5);
   expect(leftMs).toBeGreaterThan(0);
   expect(leftMs).toBeLessThan(4_000 * (2 / 3) ** 5);
 });
 
-it('closes all edges together, and leaves the one behind that takes too long', async () => {
+it('closes all listeners together, and abandons one that takes too long', async () => {
   const edges = createIngress(log);
   const given: number[] = [];
   edges.add('MQTT', never);

@@ -11,7 +11,7 @@ import { makeTemporaryDir } from '../support/cluster.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { startStranger, strangers, type Stranger } from './refused-start.ts';
 
-/** Shorter than the default, so that this much more is not yet what Docker waits. */
+/** Shorter than the default, so that an overrun is still within Docker's limit. */
 const stopTimeoutMs = 6_000;
 const dockerWaitsMs = 10_000;
 
@@ -40,7 +40,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true });
 });
 
-/** The service on the database behind the proxy, with a bridge to a broker that does not answer. */
+/** The service, with the database behind the proxy, and a bridge to a broker that does not answer. */
 async function start() {
   const url = new URL(database.url);
   url.port = String(proxy.port);
@@ -78,7 +78,7 @@ async function start() {
   return { url: `http://127.0.0.1:${port}`, port: Number(port), mqttPort: Number(mqttPort) };
 }
 
-/** A client that asks for the stream of an account's events and never reads it. */
+/** A client that requests the stream of an account's events and never reads it. */
 async function openUnreadStream(url: string, port: number, email: string): Promise<void> {
   const login = { email, password: 'correct horse battery' };
   const answer = await send(`${url}/v2/accounts/login`, 'POST', login);
@@ -93,7 +93,7 @@ async function openUnreadStream(url: string, port: number, email: string): Promi
   );
 }
 
-/** A device that publishes, one message after another's acknowledgement, until its connection ends. */
+/** A device that publishes each message after the previous acknowledgement, until its connection ends. */
 async function publishOn(url: string, mqttPort: number) {
   const app = await openApp(url);
   const registration = await app.call<Registration>('POST', '/v2/devices', configuration);
@@ -121,7 +121,7 @@ async function publishOn(url: string, mqttPort: number) {
   return { app, getAcknowledged };
 }
 
-/** Asks it to stop, and says how that ended. */
+/** Asks it to stop, and returns how that ended. */
 async function stop() {
   const sinceMs = performance.now();
   service.child.kill('SIGTERM');
@@ -143,7 +143,7 @@ async function listStored(): Promise<number[]> {
 }
 
 describe('a process that is asked to stop', () => {
-  it('is not held up by a broker that does not answer, nor by a client that never reads', async () => {
+  it('is delayed neither by a broker that does not answer nor by a client that never reads', async () => {
     const { url, port, mqttPort } = await start();
     const { app, getAcknowledged } = await publishOn(url, mqttPort);
     await openUnreadStream(url, port, app.email);
@@ -154,7 +154,7 @@ describe('a process that is asked to stop', () => {
     expect(await listStored()).toEqual(expect.arrayContaining(await getAcknowledged()));
   });
 
-  it('leaves what hangs with a database that hangs, and does the rest', async () => {
+  it('abandons what hangs with a hanging database, and does the rest', async () => {
     await database.db.query('delete from measurement');
     const { url, port, mqttPort } = await start();
     const { app, getAcknowledged } = await publishOn(url, mqttPort);
@@ -163,7 +163,7 @@ describe('a process that is asked to stop', () => {
     const { status, ms, steps, finished } = await stop();
     expect(ms).toBeLessThan(dockerWaitsMs);
     expect(status).toBe(1);
-    // It came to its end in order: nothing killed it.
+    // It ended in order; nothing killed it.
     expect(finished?.['unfinished']).toEqual(expect.arrayContaining(steps));
     expect(steps.length).toBeGreaterThan(0);
     proxy.heal();

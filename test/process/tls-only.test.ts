@@ -20,7 +20,7 @@ describe.skipIf(!hasOpenssl)('a service without plain MQTT', () => {
   beforeAll(async () => {
     database = await testDatabase();
     metricsPort = await findFreePort();
-    // It ends in two days.
+    // It expires in two days.
     await makeCertificate('sensors.example', files);
     service = runProgram(process.execPath, ['src/main.ts'], {
       env: {
@@ -47,7 +47,7 @@ describe.skipIf(!hasOpenssl)('a service without plain MQTT', () => {
     rmSync(dir, { recursive: true });
   });
 
-  test('listens on TLS alone, and tells devices so when they are registered', async () => {
+  test('listens on TLS only, and gives devices that address when they are registered', async () => {
     expect(ready.mqtt).toBeUndefined();
     const app = await openApp(`http://127.0.0.1:${ready.http.port}`);
     const registered = await app.call<Registration>('POST', '/v2/devices', {
@@ -68,7 +68,7 @@ describe.skipIf(!hasOpenssl)('a service without plain MQTT', () => {
     ).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   });
 
-  test('says in log and metrics that its certificate ends soon', async () => {
+  test('reports in the log and metrics that its certificate expires soon', async () => {
     expect(service.stdout()).toMatch(
       /"certificate\.ends".*The certificate of MQTT over TLS expires in 1 days/,
     );

@@ -1,2 +1,2 @@
-// The cases that `npm test` leaves out.
+// The cases that `npm test` omits.
 import './unfit-database.test.ts';

@@ -39,7 +39,7 @@ describe.each(longOnly(['a server']))('%s that only reads', () => {
   });
   afterAll(() => Promise.all([primary.remove(), standby.remove()]));
 
-  test('as it is a standby; who may see it is told of which', async () => {
+  test('because it is a standby; a role with the right to see it learns the primary', async () => {
     const said = `DATABASE_URL: 127.0.0.1:${standby.port} is a read-only standby of 127.0.0.1:${primary.port}: name the primary, or an address that always leads to it.`;
     await vi.waitFor(
       () =>
@@ -52,7 +52,7 @@ describe.each(longOnly(['a server']))('%s that only reads', () => {
     expect(await refusedLine({ DATABASE_URL: standby.url() })).toBe(said);
   });
 
-  test('as somebody told it so', async () => {
+  test('because somebody configured it so', async () => {
     await runOn(primary.url(), (sql) =>
       sql.query('alter database postgres set default_transaction_read_only = on'),
     );
@@ -84,7 +84,7 @@ describe.each(longOnly(databaseKinds))('a role on %s that does not own the datab
   const run = async (statements: string[]) => {
     for (const statement of statements) await database.db.query(statement);
   };
-  /** Starts the service until it is ready, and ends it in order. */
+  /** Starts the service until it is ready, then stops it in order. */
   const start = async (databaseUrl: string) => {
     const program = runProgram(process.execPath, ['src/main.ts'], {
       env: {
@@ -99,7 +99,7 @@ describe.each(longOnly(databaseKinds))('a role on %s that does not own the datab
     expect(await program.ended()).toBe(0);
   };
 
-  test('is told which rights to create are missing, and those suffice', async () => {
+  test('learns which rights to create are missing, and those suffice', async () => {
     const line = await refusedLine({ DATABASE_URL: url });
     const grants = [
       `GRANT CREATE ON DATABASE "${name}" TO "${role}";`,
@@ -114,8 +114,8 @@ describe.each(longOnly(databaseKinds))('a role on %s that does not own the datab
     await start(url);
   });
 
-  test('needs no right to create where all is there', async () => {
-    // What the first made is now somebody else's.
+  test('needs no right to create if everything exists', async () => {
+    // What the first one created now belongs to another role.
     await run([`reassign owned by ${role} to current_user`, `drop owned by ${role}`]);
     await start(database.url);
     const documented = documentedGrants({ name, role });
@@ -124,7 +124,7 @@ describe.each(longOnly(databaseKinds))('a role on %s that does not own the datab
     await start(url);
   });
 
-  test('is told where it may not use what is there', async () => {
+  test('learns if it may not use what exists', async () => {
     await run([`revoke all on presence from ${role}`]);
     expect(await refusedLine({ DATABASE_URL: url })).toMatch(
       /^DATABASE_URL: its role lacks a right .*permission denied for table presence/,

@@ -13,7 +13,7 @@ import {
 const urlOf = (port: number, database = 'x') =>
   `postgresql://someone:${password}@127.0.0.1:${port}/${database}`;
 
-describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
+describe.concurrent('DATABASE_URL leads to something other than PostgreSQL', () => {
   test.for([
     ['silent', 'accepts the connection but does not answer', withoutWaiting()],
     ['closing', 'closes the connection without an answer', withoutWaiting()],
@@ -26,7 +26,7 @@ describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
     const stranger = await startStranger(strangers[kind] ?? (() => undefined));
     try {
       const line = await refusedLine({ DATABASE_URL: urlOf(stranger.port), ...env });
-      // A promise to whoever starts it, so a time that is asserted.
+      // A promised time, so it is asserted.
       expect(stranger.secondsSinceMet()).toBeLessThan(9);
       expect(line).toMatch(/^DATABASE_URL: expected PostgreSQL, but .*: correct host and port\.$/);
       expect(line).toContain(`127.0.0.1:${stranger.port}`);
@@ -46,7 +46,7 @@ describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
     }
   });
 
-  test('nothing, or nowhere', async ({ expect }) => {
+  test('nothing listens there, or the host is unknown', async ({ expect }) => {
     const env = withoutWaiting();
     expect(await refusedLine({ DATABASE_URL: urlOf(1), ...env })).toBe(
       'DATABASE_URL: nothing listens at 127.0.0.1:1 (ECONNREFUSED): start the database, or correct host and port.',
@@ -62,7 +62,7 @@ describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
   });
 });
 
-describe.concurrent('DATABASE_URL leads to a server that does not let the service in', () => {
+describe.concurrent('DATABASE_URL leads to a server that refuses the service', () => {
   let database: TestDatabase;
   let port = 0;
   beforeAll(async () => {
@@ -91,7 +91,7 @@ describe.concurrent('DATABASE_URL leads to a server that does not let the servic
     );
   });
 
-  test('to a database that is not there', async ({ expect }) => {
+  test('to a database that does not exist', async ({ expect }) => {
     expect(await refusedLine(withUser((url) => (url.pathname = '/absent')))).toMatch(
       /has no database "absent": create it, or correct the name/,
     );
@@ -109,7 +109,7 @@ describe.concurrent('DATABASE_URL leads to a server that does not let the servic
     );
   });
 
-  test('over TLS, which it does not speak', async ({ expect }) => {
+  test('over TLS, which it does not support', async ({ expect }) => {
     expect(await refusedLine(withUser((url) => (url.search = 'sslmode=verify-full')))).toMatch(
       new RegExp(`127\\.0\\.0\\.1:${port} has TLS disabled`),
     );
@@ -120,7 +120,7 @@ describe.concurrent('DATABASE_URL leads to a server that does not let the servic
   });
 });
 
-test('the commands for the operator say the same', async ({ expect }) => {
+test("the operator's commands report the same", async ({ expect }) => {
   const stranger: Stranger = await startStranger(strangers['closing'] ?? (() => undefined));
   const env = { DATABASE_URL: urlOf(stranger.port), ...withoutWaiting() };
   const ofService = await refusedLine(env);

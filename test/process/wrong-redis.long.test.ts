@@ -8,7 +8,7 @@ import { hasRedis, startRedis, startSentinel, type Redis } from '../support/redi
 import { runProgram } from '../journeys/process.ts';
 import { password, refusedLine, startStranger, strangers } from './refused-start.ts';
 
-describe.concurrent('REDIS_URL leads to what is no Redis', () => {
+describe.concurrent('REDIS_URL leads to something other than Redis', () => {
   test.for([
     ['http', 'is an HTTP server'],
     ['ssh', 'is an SSH server'],
@@ -19,7 +19,7 @@ describe.concurrent('REDIS_URL leads to what is no Redis', () => {
     try {
       const url = `redis://:${password}@127.0.0.1:${stranger.port}`;
       const line = await refusedLine({ REDIS_URL: url });
-      // A promise to whoever starts it, so a time that is asserted.
+      // A promised time, so it is asserted.
       expect(stranger.secondsSinceMet()).toBeLessThan(9);
       expect(line).toMatch(/^REDIS_URL: expected Redis, but at .*: correct host and port\.$/);
       expect(line).toContain(`at 127.0.0.1:${stranger.port} ${said}`);
@@ -38,79 +38,75 @@ describe.concurrent('REDIS_URL leads to what is no Redis', () => {
   });
 });
 
-describe.skipIf(!hasRedis)(
-  'REDIS_URL leads to a Redis that does not serve',
-  { concurrent: true },
-  () => {
-    const dir = makeTemporaryDir();
-    let closed: Redis;
-    let open: Redis;
-    let replica: Redis;
-    let sentinel: Redis;
-    let cluster: Redis;
-    beforeAll(async () => {
-      const mayNotWrite = ['--user', 'poor', 'on', '>poor', '+@all', '-@write', '~*', '&*'];
-      [closed, open, sentinel, cluster] = await Promise.all([
-        startRedis(() => ['--requirepass', 'right', ...mayNotWrite]),
-        startRedis(),
-        startSentinel(dir),
-        startRedis(() => ['--cluster-enabled', 'yes', '--dir', dir]),
-      ]);
-      replica = await startRedis(() => ['--replicaof', '127.0.0.1', String(open.port)]);
-    });
-    afterAll(async () => {
-      await Promise.all([closed, open, replica, sentinel, cluster].map((redis) => redis.kill()));
-      rmSync(dir, { recursive: true });
-    });
+describe.skipIf(!hasRedis)('REDIS_URL leads to a Redis that refuses', { concurrent: true }, () => {
+  const dir = makeTemporaryDir();
+  let closed: Redis;
+  let open: Redis;
+  let replica: Redis;
+  let sentinel: Redis;
+  let cluster: Redis;
+  beforeAll(async () => {
+    const mayNotWrite = ['--user', 'poor', 'on', '>poor', '+@all', '-@write', '~*', '&*'];
+    [closed, open, sentinel, cluster] = await Promise.all([
+      startRedis(() => ['--requirepass', 'right', ...mayNotWrite]),
+      startRedis(),
+      startSentinel(dir),
+      startRedis(() => ['--cluster-enabled', 'yes', '--dir', dir]),
+    ]);
+    replica = await startRedis(() => ['--replicaof', '127.0.0.1', String(open.port)]);
+  });
+  afterAll(async () => {
+    await Promise.all([closed, open, replica, sentinel, cluster].map((redis) => redis.kill()));
+    rmSync(dir, { recursive: true });
+  });
 
-    const lineOf = (redis: Redis, change: (url: URL) => void = () => undefined) => {
-      const url = new URL(redis.url);
-      change(url);
-      return refusedLine({ REDIS_URL: url.href });
-    };
+  const lineOf = (redis: Redis, change: (url: URL) => void = () => undefined) => {
+    const url = new URL(redis.url);
+    change(url);
+    return refusedLine({ REDIS_URL: url.href });
+  };
 
-    test('wants a password', async ({ expect }) => {
-      expect(await lineOf(closed)).toMatch(
-        /^REDIS_URL: 127\.0\.0\.1:\d+ requires a password: write redis:\/\/:password@host:port/,
-      );
-      expect(await lineOf(closed, (url) => (url.password = password))).toMatch(
-        /does not accept this user or password: correct them\.$/,
-      );
-    });
+  test('requires a password', async ({ expect }) => {
+    expect(await lineOf(closed)).toMatch(
+      /^REDIS_URL: 127\.0\.0\.1:\d+ requires a password: write redis:\/\/:password@host:port/,
+    );
+    expect(await lineOf(closed, (url) => (url.password = password))).toMatch(
+      /does not accept this user or password: correct them\.$/,
+    );
+  });
 
-    test('lets its user not write', async ({ expect }) => {
-      const line = await lineOf(closed, (url) => {
-        url.username = 'poor';
-        url.password = 'poor';
-      });
-      expect(line).toMatch(/NOPERM.*its ACL must allow the keys and channels sensorium:\*\.$/);
+  test('does not let its user write', async ({ expect }) => {
+    const line = await lineOf(closed, (url) => {
+      url.username = 'poor';
+      url.password = 'poor';
     });
+    expect(line).toMatch(/NOPERM.*its ACL must allow the keys and channels sensorium:\*\.$/);
+  });
 
-    test('only reads', async ({ expect }) => {
-      expect(await lineOf(replica)).toMatch(/is a read-only replica: name the primary\.$/);
-    });
+  test('is read-only', async ({ expect }) => {
+    expect(await lineOf(replica)).toMatch(/is a read-only replica: name the primary\.$/);
+  });
 
-    test('has no such database', async ({ expect }) => {
-      expect(await lineOf(open, (url) => (url.pathname = '/99'))).toMatch(
-        /has no database with the number/,
-      );
-    });
+  test('has no such database', async ({ expect }) => {
+    expect(await lineOf(open, (url) => (url.pathname = '/99'))).toMatch(
+      /has no database with the number/,
+    );
+  });
 
-    test('belongs to a cluster, or watches others', async ({ expect }) => {
-      expect(await lineOf(cluster)).toMatch(/belongs to a Redis Cluster/);
-      expect(await lineOf(sentinel)).toMatch(/perhaps a Sentinel/);
-    });
+  test('belongs to a cluster, or is a Sentinel', async ({ expect }) => {
+    expect(await lineOf(cluster)).toMatch(/belongs to a Redis Cluster/);
+    expect(await lineOf(sentinel)).toMatch(/perhaps a Sentinel/);
+  });
 
-    test('speaks no TLS', async ({ expect }) => {
-      expect(await lineOf(open, (url) => (url.protocol = 'rediss:'))).toMatch(/write redis:\/\//);
-    });
+  test('does not support TLS', async ({ expect }) => {
+    expect(await lineOf(open, (url) => (url.protocol = 'rediss:'))).toMatch(/write redis:\/\//);
+  });
 
-    test('is the same to the commands for the operator', async ({ expect }) => {
-      const env = { REDIS_URL: closed.url };
-      expect(await refusedLine(env, ['src/cli/account.ts', 'list'])).toBe(await refusedLine(env));
-    });
-  },
-);
+  test("gets the same from the operator's commands", async ({ expect }) => {
+    const env = { REDIS_URL: closed.url };
+    expect(await refusedLine(env, ['src/cli/account.ts', 'list'])).toBe(await refusedLine(env));
+  });
+});
 
 describe.skipIf(!hasRedis || !hasOpenssl)('REDIS_URL and TLS', () => {
   const dir = makeTemporaryDir();
@@ -129,7 +125,7 @@ describe.skipIf(!hasRedis || !hasOpenssl)('REDIS_URL and TLS', () => {
     rmSync(dir, { recursive: true });
   });
 
-  test('a certificate of an authority that is not known', async ({ expect }) => {
+  test('a certificate of an unknown authority', async ({ expect }) => {
     const line = await refusedLine({ REDIS_URL: redis.url.replace('redis:', 'rediss:') });
     expect(line).toMatch(/^REDIS_URL: the certificate of 127.* NODE_EXTRA_CA_CERTS/);
   });
@@ -139,9 +135,7 @@ describe.skipIf(!hasRedis || !hasOpenssl)('REDIS_URL and TLS', () => {
   });
 });
 
-test('a Redis that is away, or says nothing, keeps the service from nothing', async ({
-  expect,
-}) => {
+test('a Redis that is away or silent does not prevent the start', async ({ expect }) => {
   const database = await emptyDatabase();
   const silent = await startStranger(strangers['silent'] ?? (() => undefined));
   for (const port of [1, silent.port]) {

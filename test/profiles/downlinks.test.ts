@@ -44,7 +44,7 @@ const answers = async ({ deviceId }: Device) => {
 };
 
 describe('on subscribe', () => {
-  test('configuration and state are sent, and a profile where one waits', async () => {
+  test('configuration and state are sent, and a profile if one is pending', async () => {
     const device = await app.device(token);
     const ts = expect.any(Number);
     const plain = [
@@ -61,7 +61,7 @@ describe('on subscribe', () => {
     expect(await downlinks.subscribed(device, ['display', 'errors'])).toEqual([]);
   });
 
-  test('to profile, the device answers for itself from now on, and ingest reads it anew', async () => {
+  test('to profile, the device answers for itself from now on, and ingest reads its state again', async () => {
     const device = await app.device(token);
     await downlinks.subscribed(device, ['configuration', 'state']);
     expect(await answers(device)).toEqual({ answers_profiles: false, version: 1 });
@@ -71,7 +71,7 @@ describe('on subscribe', () => {
     expect(await answers(device)).toEqual({ answers_profiles: true, version: 2 });
   });
 
-  test('a plain sensor that subscribes gets the profile that it runs unasked, until it has it', async () => {
+  test('a plain sensor gets its current profile, which it never received, until it has acknowledged it', async () => {
     const device = await app.device(token);
     const pId = await app.install(token, [device.uuid]);
     await becomesCurrent(device, pId);
@@ -84,14 +84,14 @@ describe('on subscribe', () => {
     expect(await states(pId)).toEqual(['current']);
   });
 
-  test('a newer profile that waits goes before the current one', async () => {
+  test('a newer pending profile goes before the current one', async () => {
     const device = await app.device(token);
     await becomesCurrent(device, await app.install(token, [device.uuid]));
     const pId = await app.install(token, [device.uuid]);
     expect(await downlinks.subscribed(device, ['profile'])).toMatchObject([{ pId }]);
   });
 
-  test('of many devices at once, what is due is read in a few queries', async () => {
+  test('for many devices at once, a few queries read what is due', async () => {
     const devices = await Promise.all(Array.from({ length: 50 }, () => app.device(token)));
     queries = 0;
     const sent = await Promise.all(
@@ -101,7 +101,7 @@ describe('on subscribe', () => {
     expect(queries).toBe(1);
   });
 
-  test('of a device that was removed meanwhile: device-gone', async () => {
+  test('if the device was removed meanwhile: device-gone', async () => {
     const device = await app.device(token);
     await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
     const gone = { code: 'device-gone' };
@@ -123,7 +123,7 @@ describe('after a notice', () => {
     ]);
   });
 
-  test('a device that asks is handed its profile wherever it is connected', async () => {
+  test('a device that asks gets its profile wherever it is connected', async () => {
     const device = await app.device(token);
     app.told.length = 0;
     await downlinks.handOver(device);
@@ -132,8 +132,8 @@ describe('after a notice', () => {
   });
 });
 
-describe('handing over a profile', () => {
-  test('pending → sent with the acknowledgement; what is not answered is sent again', async () => {
+describe('sending a profile', () => {
+  test('pending → sent with the acknowledgement; without an answer it is sent again', async () => {
     const device = await app.device(token);
     const pId = await app.install(token, [device.uuid]);
     expect(await states(pId)).toEqual(['pending']);
@@ -146,7 +146,7 @@ describe('handing over a profile', () => {
     expect(configured.body).toMatchObject({ pendingProfile: { pId } });
   });
 
-  test('an acknowledgement that comes late takes nothing back', async () => {
+  test('a late acknowledgement undoes nothing', async () => {
     const device = await app.device(token);
     const pId = await app.install(token, [device.uuid]);
     const [message] = await downlinks.subscribed(device, ['profile']);
@@ -156,7 +156,7 @@ describe('handing over a profile', () => {
     await downlinks.delivered(device, { topic: 'state', payload: {} });
   });
 
-  test('current replaces the one before; rejected keeps its text and leaves the current one', async () => {
+  test('current replaces the previous one; rejected keeps its text and leaves the current one', async () => {
     const device = await app.device(token);
     const first = await app.install(token, [device.uuid], [purpose(1)]);
     await becomesCurrent(device, first);
@@ -174,7 +174,7 @@ describe('handing over a profile', () => {
     expect(evaluation.body).toMatchObject({ engine: 'device' });
   });
 
-  test('answers of many devices share a statement; of several for one profile the last counts', async () => {
+  test('answers of many devices share a statement; of several for one profile the last one counts', async () => {
     const devices = await Promise.all(Array.from({ length: 5 }, () => app.device(token)));
     const pId = await app.install(
       token,

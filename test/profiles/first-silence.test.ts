@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test('an installed profile has its device fall due when that may be silent no longer, and no later than it was', async () => {
+test('an installed profile makes its device due when its allowed silence ends, and never later than it already was', async () => {
   const token = await app.account();
   const [silent, other] = [await app.device(token), await app.device(token)];
   const dueIn = async (deviceId: number) => {

@@ -18,7 +18,7 @@ const rollOut = async (token: string, pId: string) =>
   app.call('GET', `/v2/devices/profile/${pId}`, { token });
 
 describe('4.3 Install device profile', () => {
-  test('answers {timestamp, state: pending, pId}, and tells every device', async () => {
+  test('answers {timestamp, state: pending, pId}, and notifies every device', async () => {
     const token = await app.account();
     const [one, other] = [await app.device(token), await app.device(token)];
     app.told.length = 0;
@@ -45,7 +45,7 @@ describe('4.3 Install device profile', () => {
     }
   });
 
-  test('takes stored purposes first, in the order given, then those given in full', async () => {
+  test('puts stored purposes first, in the given order, then those given in full', async () => {
     const token = await app.account();
     const device = await app.device(token);
     const [a, b] = [await store(token, purpose(1)), await store(token, purpose(2))];
@@ -64,7 +64,7 @@ describe('4.3 Install device profile', () => {
     const token = await app.account();
     const device = await app.device(token);
     const id = await store(token, purpose(1));
-    // Refused by what it says of its size, so its text was not read.
+    // Refused by its stored size, so its text was not read.
     await app.db.query('update purpose set bytes = 100000 where id = $1', [id]);
     const named = { deviceAuthUuids: [device.uuid], purposeUuids: Array(6).fill(id) };
     const answer = await install(token, named);
@@ -76,7 +76,7 @@ describe('4.3 Install device profile', () => {
     expect((await install(token, missing)).status).toBe(404);
   });
 
-  test('installs nothing at all when a device or a purpose is not there: 404', async () => {
+  test('installs nothing at all if a device or a purpose does not exist: 404', async () => {
     const token = await app.account();
     const device = await app.device(token);
     const stranger = await app.account();
@@ -116,7 +116,7 @@ describe('4.3 Install device profile', () => {
     expect(pathsOf(answer.body)).toEqual(expected);
   });
 
-  test('answers 400 for purposes that do not fit together, pointing at each', async () => {
+  test('answers 400 for purposes that do not fit together, with the place of each', async () => {
     const token = await app.account();
     const device = await app.device(token);
     const stored = await store(token, purpose(1));
@@ -162,7 +162,7 @@ describe('4.3 Install device profile', () => {
     expect(beyond.body['warnings']).toHaveLength(1);
   });
 
-  test('supersedes an older profile that was not answered, and voids what ingest knew', async () => {
+  test('supersedes an older unanswered profile, and invalidates what ingest cached', async () => {
     const token = await app.account();
     const device = await app.device(token);
     const first = await app.install(token, [device.uuid], [purpose(1)]);
@@ -202,7 +202,7 @@ describe('4.3 Install device profile', () => {
 });
 
 describe('GET /v2/devices/profile/{pId}', () => {
-  test('says for each device how far it is', async () => {
+  test('returns the state on each device', async () => {
     const token = await app.account();
     const [one, other] = [await app.device(token), await app.device(token)];
     const pId = await app.install(token, [one.uuid, other.uuid]);

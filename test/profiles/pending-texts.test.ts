@@ -14,7 +14,7 @@ const setClock = (aheadHours: number) =>
      return clock_timestamp() + ${aheadHours} * interval '1 hour'`,
   );
 
-test("texts for a display live a day by the service's clock, not by the database server's", async () => {
+test("texts for a display last a day by the service's clock, not by the database server's", async () => {
   const { deviceId } = await app.device(await app.account());
   const keep = (stId: number) => {
     const payload = { text: `text ${stId}`, ts: 1 };

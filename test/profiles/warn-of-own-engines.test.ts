@@ -20,7 +20,7 @@ const watching = (threshold: object, thresholds: object, actions: object = {}) =
 const warm = watching({ forMs: 10 * minute }, { isGt: 5 });
 const silent = (actions: object) => watching({ noneForMs: 15 * minute }, {}, actions);
 
-/** What is said of such a profile on devices of which so many evaluate their current one themselves. */
+/** The warnings about such a profile on so many devices that evaluate their current one themselves, and others. */
 async function warningsOf(installed: object, own: number, others: number) {
   const token = await app.account();
   const devices = await Promise.all(Array.from({ length: own + others }, () => app.device(token)));
@@ -39,7 +39,7 @@ async function warningsOf(installed: object, own: number, others: number) {
   return answer.body['warnings'];
 }
 
-test('a member of time on a device that evaluates for itself is remarked, once', async () => {
+test('a member about time causes one warning if a device evaluates for itself', async () => {
   const path = '/purposes/0/states/0/events/0/causes/0/threshold/forMs';
   const message = 'a chosen device evaluates its profiles itself, and may not support forMs';
   expect(await warningsOf(warm, 1, 1)).toEqual([
@@ -51,12 +51,12 @@ test('a member of time on a device that evaluates for itself is remarked, once',
   ]);
 });
 
-test('but not where the service evaluates, nor without such members', async () => {
+test('but not if the service evaluates, nor without such members', async () => {
   expect(await warningsOf(warm, 0, 2)).toEqual([]);
   expect(await warningsOf(purpose(1), 2, 0)).toEqual([]);
 });
 
-test('a silence is watched by the service in any case, but moves no such device', async () => {
+test('the service watches silence in any case, but does not move such a device', async () => {
   expect(await warningsOf(silent({}), 1, 0)).toEqual([]);
   const moving = { ...silent({ engine: { gotoStId: 1 } }) };
   expect(await warningsOf(moving, 1, 0)).toEqual([

@@ -2,14 +2,14 @@
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 type Members = { [name: string]: Json };
 
-/** A purpose with one thing wrong. `mayWork`: it may turn out to mean something else, and is stored so. */
+/** A purpose with one error. `mayWork`: it may happen to mean something else, and is then stored like that. */
 export type Mutant = { kind: string; what: string; purpose: Json; mayWork: boolean };
 
 type Place = { members: Members; name: string; around: Members[] };
 type Random = (below: number) => number;
 type Mutate = (places: Place[], random: Random, purpose: Members) => string | null;
 
-/** `each` of every kind, of these purposes in turn; always the same ones. */
+/** `each` mutants of every kind, from these purposes in rotation; always the same ones. */
 export function mutations(purposes: Json[], each: number): Mutant[] {
   const random = createRandom(25);
   return Object.entries(kinds).flatMap(([kind, mutate]) => {
@@ -17,7 +17,7 @@ export function mutations(purposes: Json[], each: number): Mutant[] {
     while (found.length < each) {
       const purpose = structuredClone(purposes[found.length % purposes.length]) as Members;
       const what = mutate([...placesOf(purpose)], random, purpose);
-      // A misplaced or otherwise typed member may be one that is known there, and taken.
+      // A misplaced member, or one with another type, may be known there, and is then accepted.
       const mayWork = kind === 'misplaced' || kind === 'of a wrong type';
       if (what !== null) found.push({ kind, what, purpose, mayWork });
     }
@@ -25,7 +25,7 @@ export function mutations(purposes: Json[], each: number): Mutant[] {
   });
 }
 
-/** Every member, with the objects around the one it stands in, nearest first. */
+/** Every member, with the objects around it, nearest first. */
 function* placesOf(value: Json, around: Members[] = []): Generator<Place> {
   if (Array.isArray(value)) for (const item of value) yield* placesOf(item, around);
   else if (typeof value === 'object' && value !== null)
@@ -152,7 +152,7 @@ function pick<T>(list: T[], random: Random): T {
   return list[random(list.length)] as T;
 }
 
-/** Park and Miller's: the same numbers each time. */
+/** Park and Miller's generator: the same numbers each time. */
 function createRandom(seed: number): Random {
   let state = seed;
   return (below) => {

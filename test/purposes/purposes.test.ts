@@ -107,7 +107,7 @@ describe('4.5 Register New Purpose and Get Purpose', () => {
     expect(pathsOf(answer.body)).toEqual(expected);
   });
 
-  test('warn of what is probably a mistake, beside the normal answer', async () => {
+  test('warn of probable mistakes, beside the normal answer', async () => {
     const states = [{ stId: 1, events: [{ evId: 1 }] }, { stId: 2 }];
     const { status, body } = await register(await app.account(), { puId: 1, initStId: 1, states });
     expect(status).toBe(200);

@@ -16,7 +16,7 @@ const examples = readdirSync(directory)
   .filter((file) => file.endsWith('.json'))
   .map((file) => JSON.parse(readFileSync(new URL(file, directory), 'utf8')) as Json);
 
-/** What was said before unknown members, polygons and actions were: of those codes nothing was. */
+/** Codes of warnings about unknown members, polygons and actions: before them, none of this was reported. */
 const newCodes = new Set(['unknown-member', 'polygon-round-pole', 'incomplete-action']);
 const mutants = mutations(examples, 34);
 
@@ -27,7 +27,7 @@ async function fateOf(token: string, purpose: Json): Promise<[now: Fate, before:
   if (answer.status === 400) return ['refused', 'refused'];
   expect(answer.status).toBe(200);
   const codes = (answer.body['warnings'] as Warning[]).map(({ code }) => code);
-  // As it was written is what a reader of the specification would have stored, with its defaults.
+  // Correct is what a reader of the specification would have stored, with its defaults.
   const uuid = String(answer.body['purposeUuid']);
   const stored = await app.call('GET', `/v2/purposes/${uuid}`, { token });
   const otherwise: Fate = isWithin(purpose, stored.body) ? 'works' : 'silent';
@@ -35,7 +35,7 @@ async function fateOf(token: string, purpose: Json): Promise<[now: Fate, before:
   return [fate(codes.length > 0), fate(codes.some((code) => !newCodes.has(code)))];
 }
 
-/** Whether all that was sent is stored as it was sent; true and "true" are the same there. */
+/** Whether everything that was sent is stored as it was sent; true and "true" are the same here. */
 function isWithin(sent: Json, stored: unknown): boolean {
   if (typeof sent !== 'object' || sent === null) return String(sent) === String(stored);
   if (typeof stored !== 'object' || stored === null) return false;
@@ -44,7 +44,7 @@ function isWithin(sent: Json, stored: unknown): boolean {
   );
 }
 
-test('of 200 wrong purposes each is refused, warned of, or works as it is written', async () => {
+test('each of 200 wrong purposes is refused, causes a warning, or works as it is written', async () => {
   const token = await app.account();
   const counts = { now: new Map<string, number>(), before: new Map<string, number>() };
   const silent: string[] = [];
@@ -58,11 +58,11 @@ test('of 200 wrong purposes each is refused, warned of, or works as it is writte
   }
   expect(silent).toEqual([]);
   expect(mutants.length).toBeGreaterThanOrEqual(200);
-  // Or the mutations would show nothing.
+  // Otherwise the mutations would show nothing.
   expect(counts.before.get('silent')).toBeGreaterThan(30);
 });
 
-test('the examples themselves have nothing to be said of', async () => {
+test('the examples themselves cause no warnings', async () => {
   const token = await app.account();
   for (const example of examples) expect(await fateOf(token, example)).toEqual(['works', 'works']);
   expect(examples.every((example) => Purpose.safeParse(example).success)).toBe(true);

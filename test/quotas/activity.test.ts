@@ -14,7 +14,7 @@ import { databaseKinds, testDatabase, type TestDatabase } from '../support/datab
 const retention = { eventsDays: 365, measurementsDays: 90 };
 const dayMs = 86_400_000;
 
-describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
+describe.each(databaseKinds)('the activity of accounts, on %s', (kind) => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await testDatabase(kind);
@@ -22,7 +22,7 @@ describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
   afterAll(() => database.drop());
 
   const account = () => insertAccount(database.db);
-  /** A process that writes only when it is told to. */
+  /** A process that writes only when the test says so. */
   const start = (clock = Date.now, db: Sql = database.db, errors: unknown[] = []) =>
     startActivity({
       db,
@@ -53,13 +53,13 @@ describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
       eventsPerDay: 67,
       storedBytes: 2_000 * 100 + 60 * 1_400,
     });
-    // One that starts knows what was counted before.
+    // A new process knows the earlier counts.
     const next = await start();
     expect(next.eventsLeft(id)).toBe(40);
     await Promise.all([other.close(), next.close()]);
   });
 
-  it('is kept while it cannot be written, and of accounts that are gone it is forgotten', async () => {
+  it('is kept while it cannot be written, and dropped if the account is gone', async () => {
     let isAway = true;
     const failing = {
       query: (...args: [string]) =>
@@ -83,7 +83,7 @@ describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
     expect(await findActivity(database.db, id, retention)).toMatchObject({ eventsPerDay: 10 });
   });
 
-  it('counts on for storedBytes when the device that brought it is removed', async () => {
+  it('still counts for storedBytes when the device that caused it is removed', async () => {
     const id = await account();
     const own = await start();
     own.count(id, { measurements: 1_000, events: 10, leftOut: 0 });
@@ -103,7 +103,7 @@ describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
     expect((await listStoredBytes(database.db, retention)).get(id)).toBe(before.storedBytes);
   });
 
-  it('begins anew with each day, of which one row is left', async () => {
+  it('starts anew every day; one row is left of each', async () => {
     const id = await account();
     let nowTs = Date.now() - 3 * dayMs;
     const clock = () => nowTs;

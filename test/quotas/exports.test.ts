@@ -6,7 +6,7 @@ import { monotonicClock } from '../../src/lib/clock.ts';
 
 const never = new AbortController().signal;
 
-/** Pages that come when they are let, and what was asked for. */
+/** Pages that come when the test releases them; records what was read. */
 function source(pages: number) {
   const reads: PromiseWithResolvers<void>[] = [];
   let isEnded = false;
@@ -29,7 +29,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 const start = (options: Partial<ExportsOptions> = {}) =>
   createExports({ limitOf: () => 2, monotonicClock, ...options });
 
-/** What still waits is refused when its time is over, after the test. */
+/** Exports that still wait are refused when their time is over, after the test. */
 const leave = (runs: Promise<unknown>[]) => {
   for (const run of runs) run.catch(() => undefined);
 };
@@ -41,7 +41,7 @@ async function readAll<T>(pages: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe('exports', () => {
-  it('of clients that have gone before their turn take none', async () => {
+  it('of clients that have left before they could start take no slot', async () => {
     const exports = start();
     const gone = AbortSignal.abort();
     for (const { pages } of [1, 1].map(source)) {
@@ -55,7 +55,7 @@ describe('exports', () => {
     leave([run]);
   });
 
-  it('end when their client has gone, also where nothing is written of what they read', async () => {
+  it('end when their client has left, even if nothing is written of what they read', async () => {
     const exports = start();
     const client = new AbortController();
     const { pages, reads, isEnded } = source(3);
@@ -72,13 +72,13 @@ describe('exports', () => {
     expect(isEnded()).toBe(true);
   });
 
-  it('of an account run two at a time, the others in their order once one has ended', async () => {
+  it('of one account run two at a time, the others in order once one has ended', async () => {
     const exports = start();
     const sources = [1, 1, 1, 1].map(source);
     const runs = sources.map(({ pages }) => exports.run(1, never, pages));
     await settle();
     expect(sources.map(({ reads }) => reads.length)).toEqual([1, 1, 0, 0]);
-    // Read, but not to its end: somebody reads it slowly.
+    // Read, but not to its end: a slow reader.
     sources[0]?.reads[0]?.resolve();
     const first = await runs[0];
     await settle();
@@ -89,7 +89,7 @@ describe('exports', () => {
     leave(runs);
   });
 
-  it('of many accounts read four pages at once, the accounts in turns; slow readers hold up nobody', async () => {
+  it('of many accounts read four pages at once, with fair shares; slow readers delay nobody', async () => {
     const exports = start({ limitOf: () => 10, parallel: 4 });
     const greedy = Array.from({ length: 6 }, () => source(1));
     const [other, third] = [source(1), source(1)];
@@ -98,7 +98,7 @@ describe('exports', () => {
     const begun = () => [...greedy, other, third].map(({ reads }) => reads.length);
     await settle();
     expect(begun()).toEqual([1, 1, 1, 1, 0, 0, 0, 0]);
-    // Nobody reads what has come; it is the next one's turn all the same.
+    // Nobody has read these pages, and yet the next ones begin.
     greedy[0]?.reads[0]?.resolve();
     greedy[1]?.reads[0]?.resolve();
     greedy[2]?.reads[0]?.resolve();
@@ -108,7 +108,7 @@ describe('exports', () => {
     leave(runs);
   });
 
-  it('are refused when their turn does not come in time', async () => {
+  it('are refused when no slot becomes free in time', async () => {
     const exports = start({ limitOf: () => 1, waitMs: 20 });
     const held = source(1);
     const running = exports.run(1, never, held.pages);
@@ -117,7 +117,7 @@ describe('exports', () => {
       code: 'too-many-requests',
       rate: { quota: 'exports', limit: 1 },
     });
-    // Nor does another account get in while all pages are being read by others.
+    // Nor does another account get a slot while others read all pages.
     const narrow = start({ parallel: 1, waitMs: 20 });
     const first = source(1);
     const other = narrow.run(1, never, first.pages);
@@ -131,7 +131,7 @@ describe('exports', () => {
     expect(await readAll(await narrow.run(2, never, empty()))).toEqual([]);
   });
 
-  it('end with a fault, and with a reader who goes', async () => {
+  it('end with an error, and when their reader leaves', async () => {
     const exports = start({ limitOf: () => 1 });
     // oxlint-disable-next-line require-yield
     const broken = (async function* () {
@@ -150,7 +150,7 @@ describe('exports', () => {
     await expect(waits).rejects.toMatchObject({ code: 'too-many-requests' });
     gone.abort();
     expect(await readAll(await exports.run(1, never, empty()))).toEqual([]);
-    // One that is left halfway ends its query.
+    // Leaving the loop early ends its query.
     const left = source(2);
     const halfway = exports.run(1, never, left.pages);
     await settle();
@@ -178,7 +178,7 @@ describe.each(databaseKinds)('exports over HTTP, on %s', (kind) => {
     await database?.drop();
   });
 
-  it('are answered 429 with the limit while others are under way, and 200 after them', async () => {
+  it('get 429 with the limit while others are under way, and 200 after them', async () => {
     const [own, other] = [await newDevice(database.db), await newDevice(database.db)];
     const get = ({ uuid, accountId }: typeof own, query: string) =>
       history.get(`/v2/measurements/${uuid}?${query}`, accountId);
@@ -190,7 +190,7 @@ describe.each(databaseKinds)('exports over HTTP, on %s', (kind) => {
     expect(refused.headers.get('retry-after')).toBe('1');
     expect(refused.headers.get('ratelimit-policy')).toBe('"exports";q=1;w=1');
     expect(refused.headers.get('ratelimit')).toBe('"exports";r=0;t=1');
-    // Single pages are none, and others have their own.
+    // Single pages do not count, and other accounts have their own limit.
     expect([(await get(own, '')).status, (await get(other, 'bucket=1h')).status]).toEqual([
       200, 200,
     ]);

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createFairRunner } from '../../src/quotas/quotas.ts';
 
-it('so many of one account are at work at once, in their order; others beside them', async () => {
+it('runs so many of one account at once, in order; those of others run beside them', async () => {
   const runFairly = createFairRunner(2);
   const begun: string[] = [];
   const gates = new Map<string, PromiseWithResolvers<string>>();
@@ -25,6 +25,6 @@ it('so many of one account are at work at once, in their order; others beside th
   for (const [name, gate] of gates) gate.resolve(name);
   expect(await Promise.all([a, c, d, other])).toEqual(['a', 'c', 'd', 'other']);
   expect(begun).toEqual(['a', 'b', 'other', 'c', 'd']);
-  // Once nobody waits, all begins anew.
+  // When nobody waits, it starts from scratch.
   expect(await runFairly(1, async () => 'e')).toBe('e');
 });

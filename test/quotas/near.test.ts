@@ -49,7 +49,7 @@ async function givenAccount(devices: number, measurements = 0): Promise<given.Ow
 
 type Told = { accountId: number; near: [string, number][] };
 
-/** A process that looks; `look` resolves once it has. */
+/** A process that watches; `look` resolves after a look. */
 function watch(clock: () => number = Date.now) {
   const told: Told[] = [];
   let counts: NearCounts = new Map();
@@ -87,8 +87,8 @@ test.each([
   expect(levelOf(used, limit)).toBe(level);
 });
 
-describe('what nears its end', () => {
-  test('is told once, again when it is used up, and after a week', async () => {
+describe('a quota near its end', () => {
+  test('is reported once, again when it is used up, and after a week', async () => {
     const owner = await givenAccount(8, 8_500);
     await givenAccount(7, 7_000);
     let aheadMs = 0;
@@ -110,7 +110,7 @@ describe('what nears its end', () => {
     await look();
     expect(told.slice(1)).toEqual([{ accountId, near: [['devices', 10]] }]);
     expect(counts().get('devices')).toEqual({ near: 0, 'used-up': 1 });
-    // Fewer again: it was told of more.
+    // Fewer again: a higher level was reported already.
     await setDevices(owner, 9);
     await look();
     expect(told).toHaveLength(2);
@@ -142,7 +142,7 @@ describe('what nears its end', () => {
     ]);
   });
 
-  test('is told of connections by the connector that has most of them', async () => {
+  test('counts the connections of the connector that has most', async () => {
     const connect = async (owner: given.Owner, connector: number, count: number) => {
       for (let n = 0; n < count; n += 1)
         await db().query(
@@ -163,7 +163,7 @@ describe('what nears its end', () => {
     expect(usage?.used.connections).toBe(3);
   });
 
-  test('is told by one of several processes that look at once', async () => {
+  test('is reported by one of several processes that look at once', async () => {
     const owner = await givenAccount(9);
     const processes = [watch(), watch(), watch()];
     await Promise.all(processes.map(({ look }) => look()));
@@ -171,7 +171,7 @@ describe('what nears its end', () => {
     expect(told).toEqual([{ accountId: owner.accountId, near: [['devices', 9]] }]);
   });
 
-  test('is held against the account’s own quota', async () => {
+  test('is compared with the account’s own limit', async () => {
     const raised = await givenAccount(10);
     const lowered = await givenAccount(4);
     for (const [{ accountId }, value] of [
@@ -185,7 +185,7 @@ describe('what nears its end', () => {
   });
 });
 
-describe.each(databaseKinds)('what is in use, on %s', (kind) => {
+describe.each(databaseKinds)('usage, on %s', (kind) => {
   const small = { ...defaults.quotas, devices: 2, keys: 1, eventsPerDay: 10, purposes: 5 };
   let database: TestDatabase;
   beforeAll(async () => {
@@ -213,7 +213,7 @@ describe.each(databaseKinds)('what is in use, on %s', (kind) => {
       levelOf(used, limit),
     ]);
 
-  test('is held against the limit of each account, and that of a day is of today', async () => {
+  test("is compared with each account's limit, and a daily quota is today's", async () => {
     expect(await list()).toEqual([]);
     await account(1);
     const full = await account(2);
@@ -239,7 +239,7 @@ describe.each(databaseKinds)('what is in use, on %s', (kind) => {
   });
 });
 
-test('is said to the operator when it becomes more', () => {
+test('is reported to the operator when it grows', () => {
   const counts = (devices: number, keys: number): NearCounts =>
     new Map([
       ['devices', { near: 5, 'used-up': devices }],
@@ -262,7 +262,7 @@ test.each([
     'Ein Kontingent Ihres Kontos ist fast verbraucht',
     'Geräte: 8.123 von 10.000 (81 %)\nGespeicherte Messwerte und Ereignisse: 17.000 MiB von 20.480 MiB (83 %)',
   ],
-])('a mail says it to confirmed addresses alone, in %s', async (language, subject, lines) => {
+])('a mail reports it to confirmed addresses only, in %s', async (language, subject, lines) => {
   const mail = await startMailServer();
   closing.push(mail.close);
   const email = { smtpUrl: mail.url, from: 'service@example.org', timeoutMs: 5_000 };

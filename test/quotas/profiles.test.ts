@@ -40,7 +40,7 @@ describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
     Promise.all(Array.from({ length: count }, () => one.device(token)));
 
   const slow = { timeout: 240_000 };
-  it('are exactly as many as the quota, from 300 installs at two processes', slow, async () => {
+  it('are exactly as many as the quota, after 300 installs at two processes', slow, async () => {
     const token = await one.account();
     const devices = await devicesOf(token, 300);
     const bare = (puId: number) => ({ puId, initStId: 1, states: [{ stId: 1, events: [] }] });
@@ -61,7 +61,7 @@ describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
     expect(rows).toHaveLength(10);
   });
 
-  it('that are alike count once and are stored once', async () => {
+  it('that are equal count once and are stored once', async () => {
     const token = await one.account();
     const devices = await devicesOf(token, 40);
     const answers = await Promise.all(
@@ -72,13 +72,13 @@ describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
     const [bytes, ...more] = await contents(token);
     expect(more).toEqual([]);
     expect(await usage(token)).toEqual({ profiles: 1, profile_bytes: bytes });
-    // Another account has its own.
+    // Another account stores its own.
     const stranger = await one.account();
     await one.install(stranger, [(await one.device(stranger)).uuid], [purpose(1)]);
     expect(await contents(stranger)).toHaveLength(1);
   });
 
-  it('take bytes together', async () => {
+  it('share one limit of bytes', async () => {
     const token = await one.account();
     const { uuid } = await one.device(token);
     const states = [{ stId: 1, name: 'x'.repeat(150), events: [] }];
@@ -88,11 +88,11 @@ describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
     expect(body).toMatchObject({ quota: 'profileBytesTotal', limit: 4_000, used: 0 });
   });
 
-  it('that no device has any more are removed, and how far they came stays', async () => {
+  it('that no device needs any more are removed, and the states of their roll-out stay', async () => {
     const token = await one.account();
     const { uuid } = await one.device(token);
     const pIds: string[] = [];
-    // Each supersedes the one before, which waited: there is always room for the next.
+    // Each supersedes the previous one, which was pending: there is always room for the next.
     for (let n = 0; n < 25; n += 1) pIds.push(await one.install(token, [uuid], [purpose(n)]));
     expect((await contents(token)).length).toBeLessThanOrEqual(10);
     await removeUnusedProfiles(one.db, new AbortController().signal);
@@ -110,7 +110,7 @@ describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
     expect(body).toMatchObject({ pendingProfile: { pId: pIds.at(-1) } });
   });
 
-  it('are not removed under an install that says the same again', async () => {
+  it('are not removed during an install of an equal one', async () => {
     const token = await one.account();
     const { uuid } = await one.device(token);
     const signal = new AbortController().signal;

@@ -7,7 +7,7 @@ import defaults from '../../config/default.ts';
 
 const quotas = { ...defaults.quotas, requestsPerSecond: 2, requestsBurst: 10 };
 
-/** A rate whose clock stands still until it is moved. */
+/** A rate whose clock moves only when the test moves it. */
 function rateOf(limitsOf = (_accountId: number) => quotas) {
   let monotonicMs = 0;
   const take = createRequestRate(limitsOf, () => monotonicMs);
@@ -15,7 +15,7 @@ function rateOf(limitsOf = (_accountId: number) => quotas) {
 }
 
 describe('the requests of an account', () => {
-  it('are as many as its burst, then as many as come back', () => {
+  it('are limited to the burst, then to what comes back', () => {
     const { take, pass } = rateOf();
     const allowed = (count: number) =>
       Array.from({ length: count }, () => take(1)).filter(({ isAllowed }) => isAllowed).length;
@@ -29,7 +29,7 @@ describe('the requests of an account', () => {
     expect(allowed(15)).toBe(10);
   });
 
-  it('are limited by what is its own, from when that is known', () => {
+  it("are limited by the account's own limit, as soon as it is known", () => {
     const own = new Map([[7, { ...quotas, requestsPerSecond: 4, requestsBurst: 3 }]]);
     const { take, pass } = rateOf((accountId) => own.get(accountId) ?? quotas);
     const allowed = () => Array.from({ length: 15 }, () => take(7).isAllowed).filter(Boolean);
@@ -41,13 +41,13 @@ describe('the requests of an account', () => {
     expect(allowed()).toHaveLength(10);
   });
 
-  it('are forgotten of many accounts where nothing is to be remembered', () => {
+  it('are forgotten for accounts with a full bucket, once there are many accounts', () => {
     let asked = 0;
     const { take, pass } = rateOf((_accountId) => (asked++, quotas));
     for (let accountId = 0; accountId < 1_000; accountId += 1) take(accountId);
     expect(asked).toBe(3_000);
     pass(10_000);
-    // All that are known are looked at once, and let go.
+    // The sweep looks at all accounts once, and drops them.
     take(5_000);
     expect(asked).toBe(4_003);
     for (let accountId = 0; accountId < 900; accountId += 1) take(accountId);
@@ -55,7 +55,7 @@ describe('the requests of an account', () => {
   });
 });
 
-it('beyond them a request is answered 429, with what is left and when', async () => {
+it('over the limit get 429, with what is left and when', async () => {
   const { take, pass } = rateOf();
   const http = await startTestHttp({ routes, takeRequest: take });
   const post = () =>
@@ -77,7 +77,7 @@ it('beyond them a request is answered 429, with what is left and when', async ()
   const refused = await post();
   expect(limits(refused)).toEqual([429, '"requests";r=0;t=5', policy, '1']);
   expect(refused.body).toMatchObject({ type: 'urn:sensorium:error:too-many-requests' });
-  // What needs no token is not the account's.
+  // Requests that need no token do not count for the account.
   expect((await http.fetch('/address')).status).toBe(200);
   pass(1_000);
   expect((await post()).status).toBe(200);

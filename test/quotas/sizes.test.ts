@@ -61,7 +61,7 @@ describe('a device', () => {
     expect(described).toMatchObject(small);
   });
 
-  it('has names of characters, not of bytes', async () => {
+  it('counts names in characters, not in bytes', async () => {
     const body = { device: { name: '🌡️🌡🌡🌡' }, module: [] };
     expect((await app.call('POST', '/v2/devices', { token, body })).status).toBe(200);
   });
@@ -149,7 +149,7 @@ describe('a profile', () => {
     expect((await app.call('GET', path, { token })).body).toMatchObject({ pendingProfile: {} });
   });
 
-  it('is refused beyond its bytes', async () => {
+  it('is refused over its limit of bytes', async () => {
     const { uuid } = await app.device(token, small);
     const purposes = Array.from({ length: 40 }, (_, puId) => ({ ...of(), puId }));
     const install = { deviceAuthUuids: [uuid], purposes };
@@ -157,7 +157,7 @@ describe('a profile', () => {
   });
 });
 
-it('an account without quotas of its own takes what is usual', async () => {
+it('an account without limits of its own has the usual ones', async () => {
   const usual = await startApp();
   const owner = await usual.account();
   const { uuid } = await usual.device(owner, configuration);

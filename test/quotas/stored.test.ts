@@ -26,7 +26,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     await one?.close();
   });
 
-  /** The same request at two processes in turns, all at once. */
+  /** Sends the same request to two processes alternately, all at once. */
   async function storm(token: string, path: string, body: unknown, count = 300) {
     const apps = Array.from({ length: count }, (_, i) => (i % 2 === 0 ? one : other));
     const answers = await Promise.all(
@@ -45,7 +45,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     return rows[0]?.count;
   };
 
-  it('is exactly its quota of devices, from 300 registrations at two processes', async () => {
+  it('is exactly its quota of devices, after 300 registrations at two processes', async () => {
     const token = await one.account();
     const { stored, refused } = await storm(token, '/v2/devices', configuration);
     expect([stored.length, refused.length]).toEqual([10, 290]);
@@ -63,7 +63,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     });
   });
 
-  it('leaves room where a device is removed, up to the registrations of a day', async () => {
+  it('has room again when a device is removed, up to the registrations of a day', async () => {
     const token = await one.account();
     for (let round = 0; round < 25; round += 1) {
       const { uuid } = await one.device(token);
@@ -100,7 +100,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     });
   });
 
-  it('counts a purpose that grows, shrinks and goes', async () => {
+  it('counts a purpose that grows, shrinks and is removed', async () => {
     const token = await one.account();
     const small = purpose(1);
     const states = Array.from({ length: 40 }, (_, stId) => ({ stId, name: 'x'.repeat(20) }));
@@ -116,7 +116,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     expect(refused.body).toMatchObject({ status: 403, quota: 'purposeBytes', used: before });
     expect((await one.call('GET', `/v2/purposes/${b}`, { token })).body).toMatchObject(small);
 
-    // What is stored beyond a quota stays, and may be changed for something no longer.
+    // What is stored over a quota stays, and may be replaced by something no longer.
     await saveOverride(one.db, Number(token), 'purposeBytes', 100);
     expect((await put(a, { ...large, name: 'p' })).status).toBe(200);
     expect((await put(a, small)).status).toBe(200);
@@ -128,7 +128,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     expect((await post(small)).body).toMatchObject({ quota: 'purposeBytes', limit: 100, used: 0 });
   });
 
-  it('is counted for each account by itself, with the quotas that are its own', async () => {
+  it('is counted for each account separately, with its own limits', async () => {
     const [raised, lowered] = [await one.account(), await one.account()];
     await saveOverride(one.db, Number(raised), 'devices', 12);
     await saveOverride(one.db, Number(lowered), 'devices', 3);
@@ -138,7 +138,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     expect([more?.stored.length, fewer?.stored.length]).toEqual([12, 3]);
   });
 
-  it('tells which devices are connected and what was sent to people today', async () => {
+  it("includes connected devices and today's messages to people", async () => {
     const token = await one.account();
     const [first, second] = [await one.device(token), await one.device(token)];
     await one.db.query(
@@ -168,7 +168,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     });
   });
 
-  it('are logins by address, where the account has a limit of its own', async () => {
+  it('are logins by address, if the account has a limit of its own', async () => {
     const token = await one.account();
     const { rows } = await one.db.query<{ email: string }>(
       'select email from account where id = $1',
@@ -193,7 +193,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     await limits.close();
   });
 
-  it('an account that is removed while it adds things is gone, with all of them', async () => {
+  it('an account removed while it adds things is gone, with all of them', async () => {
     for (let round = 0; round < 5; round += 1) {
       const token = await one.account();
       const accountId = Number(token);
@@ -214,7 +214,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
       const removing = deleteAccount(deps, accountId, { address: '', who: '' });
       const [answers] = await Promise.all([Promise.all(adding), removing]);
       expect(answers.filter(({ status }) => ![200, 401, 404].includes(status))).toEqual([]);
-      // Nothing can be added any more, so that what is deleted now is all there is.
+      // Nothing can be added any more, so what is deleted now is everything.
       const late = await one.call('POST', '/v2/purposes', { token, body: purpose(9) });
       expect(late.status).toBe(401);
       await one.clearing.resume();
@@ -223,7 +223,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     }
   });
 
-  it('leaves nothing waiting in a circle, whatever happens at once', async () => {
+  it('never deadlocks, whatever happens at once', async () => {
     const token = await one.account();
     const devices = await Promise.all([1, 2, 3, 4].map(() => one.device(token)));
     const uuids = devices.map(({ uuid }) => uuid);

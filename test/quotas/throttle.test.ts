@@ -21,7 +21,7 @@ describe('eventsPerSecond', () => {
   const limitsOf = (accountId: number) => ({ ...defaults.quotas, eventsPerSecond: accountId });
   const rate = () => createEventRate(limitsOf, () => monotonicMs);
 
-  it('lets a burst of ten seconds go, then has the account wait for what it owes', () => {
+  it('allows a burst of ten seconds, then makes the account wait for its debt', () => {
     const own = rate();
     expect(own.waitMs(100)).toBe(0);
     own.take(100, 999);
@@ -40,7 +40,7 @@ describe('eventsPerSecond', () => {
     expect(own.waitMs(100)).toBe(10);
   });
 
-  it('is of each account by itself, and forgets those that owe nothing', () => {
+  it('applies to each account separately, and forgets those without a debt', () => {
     const own = rate();
     own.take(100, 2_000);
     expect([own.waitMs(100), own.waitMs(200)]).toEqual([10_010, 0]);
@@ -81,7 +81,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
       new Map([[accountId, { measurements, events, leftOut: 0 }]]),
     );
 
-  it('is full by measurements, events, purposes and profiles, of all processes and days', async () => {
+  it('is used up by measurements, events, purposes and profiles, of all processes and days', async () => {
     const [none, old, many, events, stored] = await Promise.all([1, 2, 3, 4, 5].map(account));
     await count(old ?? 0, 6, 1_000);
     await count(many ?? 0, 4, 600);
@@ -98,7 +98,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
     await own.close();
   });
 
-  it('has room again where the quota is raised, or once less is kept', async () => {
+  it('has room again when the quota is raised, or once less is stored', async () => {
     const id = await account();
     await count(id, 0, 1_000);
     const own = await watch();
@@ -118,7 +118,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
     await own.close();
   });
 
-  it('says so to each device once a day', async () => {
+  it('reports to each device once a day', async () => {
     const id = await account();
     await count(id, 0, 1_000);
     const storage = await watch();
@@ -148,7 +148,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
     await storage.close();
   });
 
-  it('counts what activity counts', async () => {
+  it('counts the same as activity', async () => {
     const id = await account();
     const activity = await startActivity({
       db: database.db,

@@ -11,9 +11,9 @@ describe('a secret is allowed', () => {
     { noted: 'A', secret: 'A' },
     { noted: 'B A', secret: 'A' },
     { noted: 'A', secret: 'B', previous: 'A' },
-    // None is there, but what the database knows is still accepted: a new one may be made.
+    // There is none, but what the database knows is still accepted, so a new one may be created.
     { noted: 'A', secret: null, previous: 'A' },
-    // Of a version that noted nothing.
+    // Of a version that recorded nothing.
     { noted: '', secret: 'A' },
     { noted: '', secret: null, isInUse: false },
     { noted: 'A', secret: 'B', isInUse: false },
@@ -29,14 +29,14 @@ describe('a secret is refused', () => {
     { noted: 'A', secret: null },
     { noted: 'A', secret: 'B', previous: 'C' },
     { noted: '', secret: null },
-    // It is not known whether the previous one is theirs, and one just made is not.
+    // It is unknown whether the previous one is theirs, and a new one is not.
     { noted: '', secret: null, previous: 'A' },
   ])('$noted noted, $secret given, previous $previous', (row) => {
     expect(allows(row)).toBe(false);
   });
 });
 
-describe('what is noted afterwards', () => {
+describe('the check values that are kept afterwards', () => {
   const table: [noted: string, secret: string, previous: string | null, next: string][] = [
     ['', 'A', null, 'A'],
     ['A', 'A', null, 'A'],
@@ -44,18 +44,18 @@ describe('what is noted afterwards', () => {
     ['', 'B', 'A', 'B A'],
     ['C', 'B', 'A', 'B A'],
     ['A', 'A', 'A', 'A'],
-    // One process after another is given B, with A as the previous one.
+    // One process after the other gets B, with A as the previous one.
     ['A', 'B', 'A', 'B A'],
     ['B A', 'B', 'A', 'B A'],
     ['B A', 'A', null, 'B A'],
-    // The first without SECRET_PREVIOUS ends it; one that still has it does not begin it again.
+    // The first without SECRET_PREVIOUS ends the change; one that still has it does not begin it again.
     ['B A', 'B', null, 'B'],
     ['B', 'B', 'A', 'B'],
     // All were told of B before it was used.
     ['A', 'A', 'B', 'A'],
     // Back to A.
     ['B A', 'A', 'B', 'A B'],
-    // The next change begins before the last one was ended.
+    // The next change begins before the last one has ended.
     ['B A', 'C', 'B', 'C B A'],
     ['C B A', 'B', 'A', 'C B A'],
     ['C B A', 'C', null, 'C'],

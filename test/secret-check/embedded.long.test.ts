@@ -19,7 +19,7 @@ const programs = createPrograms();
 afterEach(() => programs.stopAll());
 afterAll(() => rmSync(dir, { recursive: true }));
 
-/** Asks the database while no service runs. */
+/** Queries the database while no service runs. */
 async function withDatabase<T>(ask: (db: Sql) => Promise<T>): Promise<T> {
   const log = { info: () => undefined, warn: () => undefined };
   const embedded = await startEmbeddedDatabase({ dataDir, log });
@@ -34,7 +34,7 @@ async function withDatabase<T>(ask: (db: Sql) => Promise<T>): Promise<T> {
 
 const checks = () => withDatabase(readChecks);
 
-// Each starts programs again and again, which takes long where others load the machine.
+// Each starts programs again and again, which takes long if others load the machine.
 const options = { timeout: 240_000 };
 
 describe('the secret of the embedded database', options, () => {
@@ -50,7 +50,7 @@ describe('the secret of the embedded database', options, () => {
     before = await checks();
   });
 
-  test('is made at the first start, for its owner only, and noted', async () => {
+  test('is created at the first start, for its owner only, and recorded', async () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     const secret = (await readFile(file, 'utf8')).trim();
     expect(before.map(({ value }) => value)).toEqual([deriveSecretCheck(secret)]);
@@ -58,7 +58,7 @@ describe('the secret of the embedded database', options, () => {
     expect(status).toMatchObject({ status: 0, stdout: `${file}: is this database's secret.\n` });
   });
 
-  test('is not made anew when it is gone: the service says what to restore', async () => {
+  test('is not created anew if it is gone: the service says what to restore', async () => {
     await rm(file);
     const said = await programs.expectRefusal(env);
     expect(said).toMatch(
@@ -74,7 +74,7 @@ describe('the secret of the embedded database', options, () => {
     expect(await checks()).toEqual(before);
   });
 
-  test('is not another one, from a file or from the environment', async () => {
+  test('cannot be replaced by another one, from a file or from the environment', async () => {
     const another = 'another secret, that is long enough to be one\n';
     await writeFile(file, another, { mode: 0o600 });
     expect(await programs.expectRefusal(env)).toMatch(
@@ -99,7 +99,7 @@ describe('the secret of the embedded database', options, () => {
     expect(await checks()).toEqual(before);
   });
 
-  test('opens everything as before once it is back', async () => {
+  test('opens everything as before once it is restored', async () => {
     await copyFile(kept, file);
     const service = await programs.start(env);
     expect(await statusOf(service.url, token)).toBe(200);
@@ -108,7 +108,7 @@ describe('the secret of the embedded database', options, () => {
     expect(await checks()).toEqual(before);
   });
 
-  test('is not one just made where version 0.1.0 noted none, but the one that it had', async () => {
+  test('is the one that version 0.1.0 had and did not record, not a new one', async () => {
     await withDatabase((db) => db.query('delete from secret_check'));
     await rm(file);
     expect(await programs.expectRefusal(env)).toMatch(/secret: does not exist, and neither/);
@@ -122,11 +122,11 @@ describe('the secret of the embedded database', options, () => {
     expect((await checks()).map(({ value }) => value)).toEqual(before.map(({ value }) => value));
   });
 
-  test('is asked for where a backup that holds none was restored', async () => {
+  test('is requested after restoring a backup without it', async () => {
     const backup = join(dir, 'backup');
     const restored = { DATA_DIR: join(dir, 'restored') };
     const secret = (await readFile(kept, 'utf8')).trim();
-    // As where the environment gives it: the data directory has none then.
+    // As if the environment gave it: the data directory then has none.
     await rename(file, `${file}.away`);
     const made = await programs.runCommand('backup', { ...env, SECRET: secret }, [backup]);
     await rename(`${file}.away`, file);
@@ -143,7 +143,7 @@ describe('the secret of the embedded database', options, () => {
     expect(await letsIn(service.mqttPort, device)).toBe(true);
   });
 
-  test('may be made anew beside SECRET_PREVIOUS, and the file is to be kept', async () => {
+  test('may be created anew beside SECRET_PREVIOUS, and the file must be kept', async () => {
     const secret = (await readFile(kept, 'utf8')).trim();
     await rm(file);
     const service = await programs.start({ ...env, SECRET_PREVIOUS: secret });
@@ -152,14 +152,14 @@ describe('the secret of the embedded database', options, () => {
     const made = (await readFile(file, 'utf8')).trim();
     const noted = (await checks()).map(({ value }) => value);
     expect(noted).toEqual([made, secret].map(deriveSecretCheck));
-    // Back to the one before, for the tests behind this one.
+    // Back to the one before, for the following tests.
     await copyFile(kept, file);
     await (await programs.start({ ...env, SECRET_PREVIOUS: made })).stop();
     await (await programs.start(env)).stop();
     expect((await checks()).map(({ value }) => value)).toEqual([deriveSecretCheck(secret)]);
   });
 
-  test('is accepted anew only after a yes, and then everything of the old one has ended', async () => {
+  test('is accepted anew only after a yes, which ends everything of the old one', async () => {
     expect(await programs.runSecret(env, ['accept'], 'yes\n')).toMatchObject({
       status: 0,
       stdout: `${file}: is this database's secret.\nNothing to accept.\n`,
@@ -190,12 +190,12 @@ describe('the secret of the embedded database', options, () => {
     const { deviceAuthToken } = (await answer.json()) as { deviceAuthToken: string };
     expect(await letsIn(service.mqttPort, { ...device, deviceAuthToken })).toBe(true);
     await service.stop();
-    // The one before does not fit any more.
+    // The previous one no longer matches.
     await copyFile(kept, file);
     expect(await programs.expectRefusal(env)).toContain('is not the secret that');
   });
 
-  test('the command explains itself, and exits 2 for what it does not understand', async () => {
+  test('the command explains itself, and exits with 2 for what it does not understand', async () => {
     const [help, none, unknown, more] = await Promise.all([
       programs.runSecret(env, ['--help']),
       programs.runSecret(env, []),

@@ -23,7 +23,7 @@ const dir = makeTemporaryDir();
 const programs = createPrograms();
 afterAll(() => rmSync(dir, { recursive: true }));
 
-// Each starts programs again and again, which takes long where others load the machine.
+// Each starts programs again and again, which takes long if others load the machine.
 const options = { timeout: 240_000 };
 
 describe.each(databaseKinds)('processes on one database on %s', options, (kind) => {
@@ -47,7 +47,7 @@ describe.each(databaseKinds)('processes on one database on %s', options, (kind) 
   test.each([
     ['first', 0, 1],
     ['last', 1, 0],
-  ])('change it one after another, the one that has the device %s', async (_, one, other) => {
+  ])('change it one after another, the one with the device %s', async (_, one, other) => {
     const processes: Started[] = [
       await programs.start(withSecret(first)),
       await programs.start(withSecret(first)),
@@ -67,20 +67,20 @@ describe.each(databaseKinds)('processes on one database on %s', options, (kind) 
     await restart(one, second, first);
     await expectOpen();
     expect(await noted()).toEqual([second, first].map(deriveSecretCheck));
-    // A crash meanwhile: the other one comes back with what it had, and ends nothing.
+    // A crash meanwhile: the other one returns with its old settings, and ends nothing.
     await restart(other, first);
     await expectOpen();
     expect(await noted()).toEqual([second, first].map(deriveSecretCheck));
     await restart(other, second, first);
     await expectOpen();
 
-    // The device has no new token yet: the operator has to say that it may be shut out.
+    // The device has no new token yet, so the operator has to say that it may be locked out.
     await processes[one]?.stop();
     expect(await programs.expectRefusal(withSecret(second))).toContain('1 device still has');
     await programs.runSecret(withSecret(second), ['accept'], 'yes\n');
     await restart(one, second);
     expect(await noted()).toEqual([deriveSecretCheck(second)]);
-    // One that is behind begins nothing anew.
+    // A process with old settings does not begin the change anew.
     await restart(other, second, first);
     expect(await noted()).toEqual([deriveSecretCheck(second)]);
     await restart(other, second);
@@ -99,14 +99,14 @@ describe.each(databaseKinds)('processes on one database on %s', options, (kind) 
     const { token } = await fill(one.url);
     await one.stop();
     const changed = await programs.start(withSecret(second, first));
-    // What it makes is good at the one that is still to be changed.
+    // Its new tokens are valid in the process that is still to be changed.
     const newToken = await logIn(changed.url);
     expect(await statusOf(other.url, newToken)).toBe(200);
     expect(await statusOf(changed.url, token)).toBe(200);
     expect(await noted()).toEqual([second, first].map(deriveSecretCheck));
   });
 
-  test('of version 0.1.0, which noted nothing, bring the secret that they had', async () => {
+  test('of version 0.1.0, which recorded nothing, contribute the secret that they had', async () => {
     const service = await programs.start(withSecret(first));
     const { token, device } = await fill(service.url);
     await service.stop();
@@ -118,12 +118,12 @@ describe.each(databaseKinds)('processes on one database on %s', options, (kind) 
     expect(await letsIn(upgraded.mqttPort, device)).toBe(true);
     await upgraded.stop();
     expect(await noted()).toEqual([deriveSecretCheck(first)]);
-    // Said once.
+    // Reported only once.
     const again = await programs.start(withSecret(first));
     expect(again.process.stdout()).not.toContain('noted');
   });
 
-  test('that start at once with two secrets where devices are: one starts', async () => {
+  test('that start at once with two secrets, with devices there: one starts', async () => {
     const service = await programs.start(withSecret(first));
     await fill(service.url);
     await service.stop();
@@ -159,7 +159,7 @@ describe.each(databaseKinds)('processes on one database on %s', options, (kind) 
       );
       expect(said.stdout).toMatch(/^Restart every process of the service/m);
       expect(await noted()).toEqual([deriveSecretCheck(second)]);
-      // The one that runs keeps its keys, but that session has ended.
+      // The running process keeps its keys, but that session has ended.
       expect(await statusOf(service.url, token)).toBe(401);
       await service.stop();
       expect(await programs.expectRefusal(running)).toContain('SECRET: is not the secret');

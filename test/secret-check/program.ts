@@ -12,7 +12,7 @@ type Variables = Record<string, string>;
 
 const ports = /"http":\{[^}]*"port":(\d+)\}[^\n]*"mqtt":\{[^}]*"port":(\d+)\}[^\n]*"Ready\."/;
 
-/** Starts programs, and ends at the end what a failed test has left. */
+/** Starts programs, and finally ends those that a failed test has left. */
 export function createPrograms() {
   const running = new Set<Running>();
 
@@ -46,9 +46,9 @@ export function createPrograms() {
       const url = `http://127.0.0.1:${http}`;
       return { url, mqttPort: Number(mqtt), process: service, stop: () => stop(service) };
     },
-    /** For those of which it is not known whether they will be ready. */
+    /** For processes that may never be ready. */
     launch: startService,
-    /** It ends by itself with 1 and these lines, no stack among them. */
+    /** Expects it to exit with 1. Returns its lines, which contain no stack trace. */
     async expectRefusal(env: Variables): Promise<string> {
       const service = startService(env);
       expect(await service.ended()).toBe(1);
@@ -80,7 +80,7 @@ export async function logIn(url: string): Promise<string> {
   return ((await answer.json()) as { accountAuthToken: string }).accountAuthToken;
 }
 
-/** An account with a device and two sessions, of its registration and a login: what depends on the secret. */
+/** Creates what depends on the secret: an account with a device and two sessions, of its registration and a login. */
 export async function fill(url: string) {
   expect((await send(`${url}/v2/accounts`, 'POST', credentials)).status).toBe(200);
   const token = await logIn(url);
@@ -89,12 +89,12 @@ export async function fill(url: string) {
   return { token, device: (await answer.json()) as Registration };
 }
 
-/** What a call with this account token is answered. */
+/** The status of a call with this account token. */
 export async function statusOf(url: string, token: string): Promise<number> {
   return (await send(`${url}/v2/accounts`, 'GET', undefined, token)).status;
 }
 
-/** Whether a process lets the device in with its token. */
+/** Whether a process accepts the device's token. */
 export async function letsIn(mqttPort: number, device: Registration): Promise<boolean> {
   try {
     const client = await connectAsync(`mqtt://127.0.0.1:${mqttPort}`, {
@@ -110,7 +110,7 @@ export async function letsIn(mqttPort: number, device: Registration): Promise<bo
   }
 }
 
-/** What the database keeps, newest first, with the moment at which it was noted. */
+/** The database's check values, newest first, with the time at which they were recorded. */
 export async function readChecks(sql: Sql): Promise<{ value: string; noted_at: number }[]> {
   const { rows } = await sql.query<{ value: string; noted_at: number }>(
     'select value, noted_at from secret_check order by place',

@@ -14,7 +14,7 @@ const dir = makeTemporaryDir();
 const programs = createPrograms();
 afterAll(() => rmSync(dir, { recursive: true }));
 
-// Each starts programs again and again, which takes long where others load the machine.
+// Each starts programs again and again, which takes long if others load the machine.
 const options = { timeout: 240_000 };
 
 describe.each(shareOf(databaseKinds))('processes on one database on %s', options, (kind) => {

@@ -18,7 +18,7 @@ import { createPrograms, fill, letsIn, logIn } from './program.ts';
 const before = 'the first secret of a test, long enough to be one';
 const after = 'the second secret of a test, long enough to be one';
 
-/** Each look starts a program. */
+/** Each check starts a program. */
 const polling = { timeout: 60_000, interval: 200 };
 
 const dir = makeTemporaryDir();
@@ -70,7 +70,7 @@ describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_
     return device;
   }
 
-  test('every device is handed its new token, and then the change is finished', async () => {
+  test('every device gets its new token, and then the change is complete', async () => {
     const one = await programs.start(withSecret(before));
     const { token, device: first } = await fill(one.url);
     const devices = [first];
@@ -84,7 +84,7 @@ describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_
       '20 of 20 devices still have a token of the previous secret.',
     );
     const httpPort = Number(new URL(two.url).port);
-    // A device that does not know the topic goes on with its old token; it is told nothing.
+    // A device that does not know the topic continues with its old token and receives nothing.
     const plain: MqttClient = await connectAsync(`mqtt://127.0.0.1:${two.mqttPort}`, {
       username: first.deviceAuthUuid,
       password: first.deviceAuthToken,
@@ -133,13 +133,13 @@ describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_
       ).toBe(true);
   });
 
-  test('three that are away hold it up, until the operator gives them up', async () => {
+  test('three devices that are away delay it, until the operator gives them up', async () => {
     const one = await programs.start(withSecret(before));
     const { token, device } = await fill(one.url);
     const away = [await register(one.url, token), await register(one.url, token), device];
     await one.stop();
     const two = await programs.start(withSecret(after, before));
-    // Registered meanwhile: it has the new one from the beginning.
+    // Registered meanwhile, it has the new one from the beginning.
     const fresh = await register(two.url, await logIn(two.url));
     await two.process.printed(/"devices":3[^\n]*SECRET_PREVIOUS is still needed/);
     await two.stop();
@@ -158,7 +158,7 @@ describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_
     for (const gone of away) expect(await letsIn(three.mqttPort, gone)).toBe(false);
     expect(await letsIn(three.mqttPort, fresh)).toBe(true);
     await three.stop();
-    // Those three are not counted in the next change: nothing of it could shut them out.
+    // The next change does not count those three: it cannot lock them out.
     const next = withSecret(`${after}, and the next`, after);
     await (await programs.start(next)).stop();
     expect(await status(next)).toContain('1 of 4 devices still has a token');

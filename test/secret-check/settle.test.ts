@@ -59,7 +59,7 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
     );
   }
 
-  test('of many that start at once on an empty one, all have a secret and one is noted', async () => {
+  test('of many processes that start at once on an empty one, all have a secret and one is recorded', async () => {
     const secrets = Array.from({ length: 8 }, newSecret);
     const settled = await Promise.all(secrets.map((secret) => settle(given(secret))));
     expect(settled).toEqual(secrets);
@@ -69,7 +69,7 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
     expect(lines).toHaveLength(7);
   });
 
-  test('of many that start at once where devices are, one wins and the others refuse', async () => {
+  test('of many that start at once with devices there, one wins and the others refuse', async () => {
     await addDevice();
     const secrets = Array.from({ length: 8 }, newSecret);
     const results = await Promise.allSettled(secrets.map((secret) => settle(given(secret))));
@@ -81,7 +81,7 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
     expect(errors).toHaveLength(7);
     for (const error of errors) expect(error).toBeInstanceOf(StartError);
     expect(await noted()).toEqual(won.map(deriveSecretCheck));
-    // Their check values are nobody's to read, the secrets even less.
+    // Nobody may read the check values, and the secrets even less.
     const said = lines.join() + errors.map(String).join();
     for (const secret of secrets) {
       expect(said).not.toContain(secret);
@@ -89,7 +89,7 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
     }
   });
 
-  test('of many that make one in a data directory at once, all have the same', async () => {
+  test('of many that create one in a data directory at once, all have the same', async () => {
     const config = given(null);
     const made = await Promise.all(Array.from({ length: 8 }, () => settle(config)));
     expect(new Set(made).size).toBe(1);
@@ -98,7 +98,7 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
     expect(lines).toEqual([]);
   });
 
-  test('is another one once only sessions that ran out are left', async () => {
+  test('may be another one once only expired sessions are left', async () => {
     const [first, second, third] = [newSecret(), newSecret(), newSecret()];
     await settle(given(first));
     await addSession('-1 second');
@@ -109,7 +109,7 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
     expect(await noted()).toEqual([deriveSecretCheck(second)]);
   });
 
-  test('keeps the moment at which it was noted through a change', async () => {
+  test('keeps the time at which it was recorded through a change', async () => {
     const [first, second] = [newSecret(), newSecret()];
     await addDevice();
     await settle(given(first));
@@ -119,7 +119,7 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
       { value: deriveSecretCheck(second), noted_at: expect.any(Number) as number },
       before,
     ]);
-    // Not before the device has a token of the new one; a start that is refused changes nothing.
+    // Not before the device has a token of the new one. A refused start changes nothing.
     await expect(settle(given(second))).rejects.toThrow(
       '1 device still has a token of the previous secret',
     );

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type App, startApp } from '../accounts/app.ts';
 import { hasRedis, type Redis, startRedis } from '../support/redis.ts';
 
-describe.skipIf(!hasRedis)('with Redis away', () => {
+describe.skipIf(!hasRedis)('Redis', () => {
   let redis: Redis;
   let app: App;
   let token: string;
@@ -24,13 +24,13 @@ describe.skipIf(!hasRedis)('with Redis away', () => {
     const { status, headers } = await answer;
     expect(status).toBe(503);
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-    // A promise to clients, so the one time that is asserted.
+    // A promise to clients, so this time is asserted.
     expect(performance.now() - startedMs).toBeLessThan(2_000);
   }
   const recovered = (bearer: string, status: number) =>
     vi.waitFor(async () => expect((await get(bearer)).status).toBe(status), { timeout: 60_000 });
 
-  test('that hangs: 503 with Retry-After in under 2 s, then as before by itself', async () => {
+  test('hangs: 503 with Retry-After in under 2 s, then everything works again by itself', async () => {
     redis.pause();
     try {
       await expectUnavailable(get(token));
@@ -41,7 +41,7 @@ describe.skipIf(!hasRedis)('with Redis away', () => {
     await recovered(token, 200);
   });
 
-  test('that is gone: the same, nothing half done, and no token outlives what it lost', async () => {
+  test('is gone: the same, nothing half done, and no lost token becomes valid again', async () => {
     const { token: revoked } = await app.register('grace@example.com');
     expect((await app.call('DELETE', '/v2/accounts', { token: revoked })).status).toBe(200);
     await redis.kill();
@@ -53,7 +53,7 @@ describe.skipIf(!hasRedis)('with Redis away', () => {
     await redis.restart();
     await recovered(token, 401);
     expect((await get(revoked)).status).toBe(401);
-    // The account and its password are what they were.
+    // The account and its password are unchanged.
     const again = await logIn();
     expect(again.status).toBe(200);
     expect((await get(String(again.body['accountAuthToken']))).status).toBe(200);

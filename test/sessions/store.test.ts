@@ -57,7 +57,7 @@ describe.each(canOpenRedis ? ['database', 'redis'] : ['database'])('the %s store
     );
   const find = (session: Session, atTs = nowTs) => store.find(session.sessionId, atTs);
 
-  test('gives back what was put in, until it runs out', async () => {
+  test('returns what was stored, until it expires', async () => {
     const session = await create();
     expect(await find(session)).toEqual(session);
     expect(await find(session, session.expiresTs - 1)).toEqual(session);
@@ -72,7 +72,7 @@ describe.each(canOpenRedis ? ['database', 'redis'] : ['database'])('the %s store
     expect(found).toEqual([...sessions, ...sessions, null]);
   });
 
-  test('slides what lives, and never brings back what was revoked', async () => {
+  test('extends live sessions, and never revives a revoked one', async () => {
     const session = await create();
     const later = { ...session, lastUsedTs: nowTs + 10, expiresTs: nowTs + 120_000 };
     await store.touch(later);
@@ -82,7 +82,7 @@ describe.each(canOpenRedis ? ['database', 'redis'] : ['database'])('the %s store
     expect(await find(session)).toBeNull();
   });
 
-  test('slides nothing back', async () => {
+  test('never shortens a session', async () => {
     const session = await create();
     const later = { ...session, lastUsedTs: nowTs + 20, expiresTs: nowTs + 120_000 };
     await store.touch(later);
@@ -105,7 +105,7 @@ describe.each(canOpenRedis ? ['database', 'redis'] : ['database'])('the %s store
     ).not.toContain(session.sessionId);
   });
 
-  test('gives the same successor again for 10 s, which using it so does not prolong', async () => {
+  test('returns the same successor for 10 s, which its use does not extend', async () => {
     const session = await create();
     await rotate(session, 'first', 'second');
     const again = { outcome: 'again', successor: 'after first: second' };
@@ -118,11 +118,11 @@ describe.each(canOpenRedis ? ['database', 'redis'] : ['database'])('the %s store
     const other = await create();
     await rotate(other, 'first', 'second');
     await rotate(other, 'second', 'third');
-    // Its successor has been used: whoever has it is one too many.
+    // Its successor has been used, so somebody else has the token.
     expect(await rotate(other, 'first', 'late')).toEqual({ outcome: 'reused' });
   });
 
-  test('of parallel rotations with one token one succeeds, and gives the others their answer', async () => {
+  test('of parallel rotations with one token one succeeds, and the others get its answer', async () => {
     const session = await create();
     const outcomes = await Promise.all(
       Array.from({ length: 50 }, (_, i) => rotate(session, 'first', `next ${i}`)),
@@ -132,7 +132,7 @@ describe.each(canOpenRedis ? ['database', 'redis'] : ['database'])('the %s store
     expect(outcomes.toSpliced(first, 1)).toEqual(Array.from({ length: 49 }, () => again));
   });
 
-  test('makes room: never used ones end first, then the least recently used', async () => {
+  test('makes space: never used ones end first, then the least recently used', async () => {
     const mine = await newOwner();
     const make = (createdTs: number, lastUsedTs: number, limit: number) =>
       create({ ...mine, createdTs, lastUsedTs }, limit);
@@ -155,7 +155,7 @@ describe.each(canOpenRedis ? ['database', 'redis'] : ['database'])('the %s store
     expect(await find(another)).not.toBeNull();
   });
 
-  test('of parallel logins no more are left than there may be', async () => {
+  test('parallel logins leave no more sessions than allowed', async () => {
     const mine = await newOwner();
     const before = await create({ ...mine, lastUsedTs: nowTs + 5 });
     const made = await Promise.all(Array.from({ length: 40 }, () => create(mine, 7)));

@@ -44,7 +44,7 @@ describe.each(databaseKinds)('streams of measurements on %s', (kind) => {
     stream.close();
   });
 
-  test('of some devices or senses carry those', async () => {
+  test('of some devices or senses carry only those', async () => {
     const { app, device, open, measure } = await given();
     const second = await addDevice(app, ['cellar']);
     const ofDevice = await open(`?devices=${device.uuid}&senses=${sense}`);
@@ -65,14 +65,14 @@ describe.each(databaseKinds)('streams of measurements on %s', (kind) => {
     ofLabel.close();
   });
 
-  test('resume with what is later of each sense, whatever the clocks of others say', async () => {
+  test('resume with the later values of each sense, whatever the clocks of others say', async () => {
     const { open, measure } = await given();
     const now = Date.now();
     const stream = await open();
     await measure([sense, 1, now], [other, 2, now - 3_600_000]);
     await stream.untilValues(2);
     stream.close();
-    // Late of the first, later of the second: both are before what was sent last.
+    // Late for the first sense, later for the second; both are before what was sent last.
     await measure([sense, 3, now - 1_000], [other, 4, now - 3_599_000], [sense, 5, now + 1]);
     const resumed = await open('', stream.lastId());
     expect((await resumed.untilValues(2)).toSorted()).toEqual([
@@ -115,7 +115,7 @@ describe.each(databaseKinds)('streams of measurements on %s', (kind) => {
     resumed.close();
   });
 
-  test('of an id of another server, or of long ago, resume with what is later than its time', async () => {
+  test('of an id of another server, or from long ago, resume with what is later than its time', async () => {
     const { open, measure } = await given();
     const stream = await open();
     stream.close();
@@ -135,7 +135,7 @@ describe.each(databaseKinds)('streams of measurements on %s', (kind) => {
     old.close();
   });
 
-  test('with maxHz carry the newest of each period, and resume so', async () => {
+  test('with maxHz carry the newest of each period, and resume likewise', async () => {
     const { open, measure } = await given();
     const now = Date.now() - 60_000;
     const stream = await open('?maxHz=5');

@@ -14,7 +14,7 @@ afterAll(async () => {
   await service?.close();
 });
 
-test('measurements can be of fewer devices than events, and another address goes on', async () => {
+test('measurements can cover fewer devices than events, and another address resumes', async () => {
   const { app } = await openAccount(service.url);
   const [shown, other] = [await addDevice(app), await addDevice(app)];
   const purpose = thresholdPurpose(1, 30);
@@ -53,7 +53,7 @@ test('measurements can be of fewer devices than events, and another address goes
   resumed.close();
 });
 
-test('devices that are not there, and an id of no stream, are refused when the address is made', async () => {
+test('unknown devices, and an id of no stream, are refused when the address is created', async () => {
   const { token } = await openAccount(service.url);
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
   const post = (asked: object) =>

@@ -14,7 +14,7 @@ const register = (app: App, more: object = {}) =>
 const makeUrl = async (app: App, body: object = { kinds: ['devices'] }) =>
   (await app.call<{ url: string }>('POST', '/v2/streams', body)).url;
 
-describe.skipIf(!canOpenRedis)('who is there', () => {
+describe.skipIf(!canOpenRedis)('presence', () => {
   let redis: OpenRedis;
   let first: TestService;
   let second: TestService;
@@ -46,7 +46,7 @@ describe.skipIf(!canOpenRedis)('who is there', () => {
       body: '[{"sId": "0x01", "val": 21}]',
     });
 
-  test('is told at another process, within two seconds, to who may know', async () => {
+  test('is reported by another process, within two seconds, to those who may know', async () => {
     const { app } = await openAccount(first.url);
     const stranger = await openAccount(first.url);
     const foreign = await open(stranger.app);
@@ -68,7 +68,7 @@ describe.skipIf(!canOpenRedis)('who is there', () => {
     stream.close();
   });
 
-  test('only of the devices that the filter, or the key, lets through', async () => {
+  test('is reported only for devices that the filter, or the key, selects', async () => {
     const { app } = await openAccount(first.url);
     const cellar = await register(app);
     const attic = await register(app);
@@ -86,7 +86,7 @@ describe.skipIf(!canOpenRedis)('who is there', () => {
     some.close();
   });
 
-  test('a key needs devices:read, with whatever else', async () => {
+  test('requires devices:read of a key, whatever else it asks for', async () => {
     const { app } = await openAccount(first.url);
     const ask = async (scopes: string[], kinds: string[]) => {
       const { key } = await makeKey(app, { scopes });
@@ -104,7 +104,7 @@ describe.skipIf(!canOpenRedis)('who is there', () => {
     expect(await makeUrl(app)).toContain('ticket=');
   });
 
-  test('who comes back is told to ask again', async () => {
+  test('makes a reader that returns request the list again', async () => {
     const { app } = await openAccount(first.url);
     const stream = await open(app, { kinds: ['devices', 'events'] });
     await expect.poll(() => stream.lastId()).toMatch(/d=1$/);
@@ -114,11 +114,11 @@ describe.skipIf(!canOpenRedis)('who is there', () => {
     resumed.close();
   });
 
-  test('devices added, labelled, configured anew or removed are told of at another process', async () => {
+  test('includes devices added, labelled, reconfigured or removed by another process', async () => {
     const { app } = await openAccount(first.url);
     const stranger = await openAccount(first.url);
     const foreign = await open(stranger.app);
-    // A stream for each: one that was told is told no sooner again than in two seconds.
+    // A new stream for each, because one that was notified is not notified again within two seconds.
     const tells = async <T>(change: () => Promise<T>): Promise<T> => {
       const stream = await open(app);
       const answer = await change();
@@ -139,7 +139,7 @@ describe.skipIf(!canOpenRedis)('who is there', () => {
     foreign.close();
   });
 
-  test('a device over HTTP is online while its poll waits, and intermittent otherwise', async () => {
+  test('of a device over HTTP is online while its poll waits, and intermittent otherwise', async () => {
     const { app } = await openAccount(first.url);
     const stream = await open(app);
     const registration = await register(app, { protocol: 'http' });
@@ -166,19 +166,19 @@ describe.skipIf(!canOpenRedis)('who is there', () => {
     expect(devices[0]?.lastSeenTs).toBeGreaterThan(1_700_000_000_000);
     expect(counts).toMatchObject({ all: 1, online: 0, offline: 0, intermittent: 1, matching: 1 });
     expect((await list('&presence=offline')).devices).toEqual([]);
-    // As it was before there was `presence`.
+    // As before `presence` existed.
     expect((await list('&online=false')).devices).toHaveLength(1);
     stream.close();
   });
 
-  test('one that was told to speak MQTT and comes over HTTP is intermittent, and offline before', async () => {
+  test('of a device registered for MQTT that comes over HTTP is intermittent, and offline before', async () => {
     const { app } = await openAccount(first.url);
     const registration = await register(app);
     const uuid = registration.deviceAuthUuid;
     const get = async () =>
       (await app.call<{ device: object }>('GET', `/v2/devices/${uuid}`)).device;
     expect(await get()).toMatchObject({ presence: 'offline', transport: 'mqtt' });
-    // A poll is written at once; a message within half a minute.
+    // A poll is written at once, a message within half a minute.
     const poll = pollOf(registration, 60);
     await expect.poll(get, { timeout: 60_000 }).toMatchObject({ presence: 'online' });
     poll.leave();
@@ -194,14 +194,14 @@ describe.skipIf(!canOpenRedis)('who is there', () => {
     await expect.poll(get, { timeout: 60_000 }).toMatchObject({ presence: 'offline' });
   });
 
-  test('a process that stops says that its devices are gone', async () => {
+  test("of a stopping process's devices ends", async () => {
     const { app } = await openAccount(first.url);
     const third = await testService({ REDIS_URL: redis.url, DATABASE_URL: first.databaseUrl });
     const here = await openAccount(third.url);
     const device = await addDevice(here.app);
     const stream = await open(here.app);
     await third.close();
-    // Told of the device, or to ask again.
+    // Either the device is named, or the reader is told to request the list again.
     await expect
       .poll(() => [...stream.named('device'), ...stream.named('devices')].length, {
         timeout: 60_000,

@@ -15,7 +15,7 @@ describe.skipIf(!canOpenRedis)('streams of several processes', () => {
   let redis: OpenRedis;
   let first: TestService;
   let second: TestService;
-  /** Hears what processes say to each other. */
+  /** Hears what processes tell each other. */
   let witness: Bus;
   const heard = { measurements: 0, listeners: 0 };
 
@@ -36,7 +36,7 @@ describe.skipIf(!canOpenRedis)('streams of several processes', () => {
     await redis?.close();
   });
 
-  test('carry at one what another stores; nothing is published while nobody listens', async () => {
+  test('carry what another process stores; nothing is published while nobody listens', async () => {
     const { app, token } = await openAccount(first.url);
     const device = await addDevice(app);
     const stranger = await openAccount(first.url);
@@ -52,7 +52,7 @@ describe.skipIf(!canOpenRedis)('streams of several processes', () => {
     await expect.poll(() => heard.measurements).toBe(1);
     const said = heard.listeners;
     stream.close();
-    // It says that nobody is left: from then on nothing is published.
+    // It announces that nobody is left; from then on nothing is published.
     await expect.poll(() => heard.listeners).toBeGreaterThan(said);
     await publish(4);
     const again = await openStream(`${second.url}/v2/measurements/stream`, token, stream.lastId());
@@ -61,7 +61,7 @@ describe.skipIf(!canOpenRedis)('streams of several processes', () => {
     again.close();
   });
 
-  test('of a ticket end at one when it is opened, or its session ends, at another', async () => {
+  test('of a ticket end in one process when it is opened, or its session ends, in another', async () => {
     const { app, token } = await openAccount(first.url);
     const { url } = await app.call<{ url: string }>('POST', '/v2/streams', { kinds: ['events'] });
     const before = await openStream(first.url + url, null);
@@ -80,7 +80,7 @@ describe.skipIf(!canOpenRedis)('streams of several processes', () => {
     for (const { url: at } of [first, second]) expect((await fetch(at + url)).status).toBe(401);
   });
 
-  test('are told to begin again where others could not be heard', async () => {
+  test('are told to resume if other processes could not be heard', async () => {
     const { app, token } = await openAccount(first.url);
     const device = await addDevice(app);
     const stream = await openStream(`${second.url}/v2/measurements/stream`, token);
@@ -91,7 +91,7 @@ describe.skipIf(!canOpenRedis)('streams of several processes', () => {
     expect(stream.named('dropped')).toEqual([{ reason: 'interrupted' }]);
     await device.publish('up/measurements', { sId: sense, val: 1 });
     const again = await openStream(`${second.url}/v2/measurements/stream`, token, stream.lastId());
-    // It may come twice: what the other process said of it was on its way when this stream began.
+    // It may come twice: the other process's message was in transit when this stream began.
     expect(new Set(await again.untilValues(1))).toContainEqual([sense, 1]);
     again.close();
   });
@@ -106,7 +106,7 @@ describe.skipIf(!canOpenRedis)('streams of several processes', () => {
     return rows;
   }
 
-  test('drop who does not read, with the reason, and let nobody else wait', async () => {
+  test('drop a reader that does not read, with the reason, and delay nobody else', async () => {
     const { app, token } = await openAccount(first.url);
     const device = await addDevice(app);
     const [{ accountId, deviceId } = { accountId: 0, deviceId: 0 }] = await findDevice(device.uuid);
@@ -117,7 +117,7 @@ describe.skipIf(!canOpenRedis)('streams of several processes', () => {
       `GET /v2/measurements/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`,
     );
     await opened;
-    // More than may wait for it and all the buffers on the way hold together.
+    // More than may wait for it, together with all buffers on the way.
     const messages = 30;
     const sId = 'x'.repeat(1_000);
     for (let i = 0; i < messages; i += 1) {

@@ -8,7 +8,7 @@ export type Measured = { deviceAuthUuid: string; sId: string; val: unknown; ts: 
 /** A stream with what it carried, by SSE name. */
 export type Stream = Reading & {
   named(name: string): Record<string, unknown>[];
-  /** Resolves once there are so many messages of the name. */
+  /** Resolves once there are `count` messages with that name. */
   untilNamed(name: string, count: number): Promise<Record<string, unknown>[]>;
   /** As `[sId, val]`. */
   values(): [string, unknown][];
@@ -56,7 +56,7 @@ export async function addDevice(
   return connectDevice(registration);
 }
 
-/** An account, and its token. */
+/** An account and its token. */
 export async function openAccount(url: string): Promise<{ app: App; token: string }> {
   const app = await openApp(url);
   const { email } = app;

@@ -32,7 +32,7 @@ test('a ticket opens its stream and nothing else, and no bearer opens it', async
   expect(await statusOf(url, 'made.up.token')).toBe(200);
 });
 
-test('a key without data:read makes and opens none', async () => {
+test('a key without data:read creates and opens none', async () => {
   const { app } = await openAccount(service.url);
   const { key } = await makeKey(app, { scopes: scopes.filter((scope) => scope !== 'data:read') });
   expect(await statusOf('/v2/streams', key, 'POST', { kinds })).toBe(403);

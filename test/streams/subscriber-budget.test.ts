@@ -4,7 +4,7 @@ import { Subscriber, SubscriberBudget } from '../../src/streams/subscriber.ts';
 const mebibyte = 1_048_576;
 const piece = { bytes: Buffer.alloc(32_768), position: 'p' };
 
-/** Gives it so much that it is dropped, and says how much it was given before. */
+/** Queues pieces until the subscriber is dropped. Returns how many bytes were queued before. */
 function fill(subscriber: Subscriber<string>): number {
   let bytes = 0;
   while (!subscriber.hasEnded) {
@@ -14,7 +14,7 @@ function fill(subscriber: Subscriber<string>): number {
   return bytes;
 }
 
-test('a mebibyte waits for one reader; the more wait, the less, and of all together not much more than may', () => {
+test('a mebibyte may wait for one reader, less the more wait, and not much more than the limit in all', () => {
   const budget = new SubscriberBudget(32 * mebibyte);
   const add = () => new Subscriber('p', 0, budget);
   expect(fill(add())).toBe(mebibyte);
@@ -22,9 +22,9 @@ test('a mebibyte waits for one reader; the more wait, the less, and of all toget
   const filled = subscribers.map(fill);
   expect(filled.at(0)).toBe(mebibyte);
   expect(filled.at(-1)).toBeLessThan(mebibyte / 4);
-  // 64 KiB may wait for each, also where nothing is left.
+  // 64 KiB may always wait for each reader.
   expect(budget.bytes).toBeLessThanOrEqual((32 + 201 / 16) * mebibyte);
-  // Whoever keeps up is dropped by nobody.
+  // A reader that keeps up is not dropped.
   const quick = add();
   quick.give(piece, 0);
   quick.give(piece, 0);
@@ -33,7 +33,7 @@ test('a mebibyte waits for one reader; the more wait, the less, and of all toget
   expect(budget.bytes).toBe(mebibyte);
 });
 
-test('what is read, or has nobody to read it, waits no longer', async () => {
+test('what is read, or has lost its reader, no longer counts', async () => {
   const budget = new SubscriberBudget(32 * mebibyte);
   const [read, left] = [new Subscriber('p', 0, budget), new Subscriber('p', 0, budget)];
   for (const subscriber of [read, left]) subscriber.give(piece, 0);

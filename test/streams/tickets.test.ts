@@ -9,7 +9,7 @@ import { testService, type TestService } from '../journeys/service.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { addDevice, openAccount, openStream } from './readers.ts';
 
-/** So long a ticket opens: docs/streams.md. */
+/** How long a ticket can be opened: docs/streams.md. */
 const ticketMs = 60_000;
 
 const sense = '0x01';
@@ -42,7 +42,7 @@ const statusOf = async (path: string, of = service) => {
   return response.status;
 };
 
-test('one connection carries each kind under its name', async () => {
+test('one connection carries each kind under its own name', async () => {
   const { app } = await openAccount(service.url);
   const device = await addDevice(app);
   const purpose = thresholdPurpose(1, 30);
@@ -75,7 +75,7 @@ test('one connection carries each kind under its name', async () => {
   onlyAlarms.close();
 });
 
-test('a ticket opens for a minute, and again for a minute after each break', async () => {
+test('a ticket can be opened for a minute, and again for a minute after each disconnection', async () => {
   const { app } = await openAccount(service.url);
   const unused = await make(app);
   const { url } = await make(app);
@@ -92,7 +92,7 @@ test('a ticket opens for a minute, and again for a minute after each break', asy
   for (const each of [service, second]) expect(await statusOf(url, each)).toBe(401);
 });
 
-/** When the last ticket of the account runs out. */
+/** When the account's last ticket expires. */
 async function expiryOf(app: App): Promise<number> {
   const { rows } = await db.query<{ ts: number }>(
     `select max(t.expires_at) as ts
@@ -102,7 +102,7 @@ async function expiryOf(app: App): Promise<number> {
   return rows[0]?.ts ?? 0;
 }
 
-test('of two that open it at once one goes on', async () => {
+test('if two open it at once, one of them stays open', async () => {
   const { app } = await openAccount(service.url);
   const device = await addDevice(app);
   const { url } = await make(app);
@@ -114,7 +114,7 @@ test('of two that open it at once one goes on', async () => {
   left?.close();
 });
 
-test('an open ticket is prolonged, until it is opened elsewhere', async () => {
+test('an open ticket is extended until it is opened elsewhere', async () => {
   const accountId = await insertAccount(db);
   const holder = { accountId, accountUuid: '', sessionId: crypto.randomUUID() };
   let nowTs = Date.now();
@@ -147,7 +147,7 @@ test('an open ticket is prolonged, until it is opened elsewhere', async () => {
 });
 
 test.each(['logs out', 'changes the password elsewhere', 'is deleted'])(
-  'ends, and opens nothing in any process, once its account %s',
+  'ends, and is refused in any process, once its account %s',
   async (how) => {
     const { app, token } = await openAccount(service.url);
     const { url } = await make(app);
@@ -186,7 +186,7 @@ const ask = (token: string | undefined, method: string, path: string, body: obje
     body: JSON.stringify(body),
   });
 
-test('of a key it ends with the key, and carries what the labels of the key leave', async () => {
+test("of a key it ends with the key, and carries what the key's labels allow", async () => {
   const { app } = await openAccount(service.url);
   const [inside, outside] = [await addDevice(app, ['cellar']), await addDevice(app, ['attic'])];
   const { keyId, key } = await makeKey(app, { scopes: ['data:read'], labels: ['cellar'] });
@@ -199,7 +199,7 @@ test('of a key it ends with the key, and carries what the labels of the key leav
   await outside.publish('up/measurements', { sId: sense, val: 1 });
   await inside.publish('up/measurements', { sId: sense, val: 2 });
   for (const one of [stream, direct]) expect(await one.untilValues(1)).toEqual([[sense, 2]]);
-  // Its label is taken away, and another gets it.
+  // Its label is removed, and another device gets it.
   await app.call('PUT', `/v2/devices/${inside.uuid}/labels`, { labels: [] });
   await app.call('PUT', `/v2/devices/${outside.uuid}/labels`, { labels: ['cellar'] });
   await expect
@@ -213,7 +213,7 @@ test('of a key it ends with the key, and carries what the labels of the key leav
   await outside.publish('up/measurements', { sId: sense, val: 6 });
   await expect.poll(() => stream.values().at(-1)).toEqual([sense, 6]);
   expect(stream.values()).not.toContainEqual([sense, 5]);
-  // It gets the label back, as one of many.
+  // It gets the label back, together with others.
   const labelled = { action: 'label', labels: ['cellar'], deviceAuthUuids: [inside.uuid] };
   await app.call('POST', '/v2/devices/actions', labelled);
   const backAgain = async () => {
@@ -235,7 +235,7 @@ test('a key that expires ends its ticket', async () => {
   expect(await statusOf(url)).toBe(401);
 });
 
-test('a device that is removed sends nothing more; one that was named is 404 then', async () => {
+test('a removed device sends nothing more, and naming it then gives 404', async () => {
   const { app } = await openAccount(service.url);
   const device = await addDevice(app);
   const { url } = await make(app, { kinds: ['measurements'], filters: { devices: [device.uuid] } });

@@ -1,6 +1,6 @@
 import type { Sql } from '../../src/db/sql.ts';
 
-/** An account that nobody can log in to; gives its number. */
+/** Inserts an account that nobody can log in to. Returns its number. */
 export async function insertAccount(db: Sql): Promise<number> {
   const { rows } = await db.query<{ id: number }>(
     `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')

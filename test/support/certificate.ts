@@ -5,7 +5,7 @@ import { findProgram } from './program.ts';
 /** `describe.skipIf(!hasOpenssl)`: whether this machine can make certificates. */
 export const hasOpenssl = findProgram('openssl') !== null;
 
-/** A certificate that signs itself, for `name` and 127.0.0.1, good for two days. */
+/** A self-signed certificate for `name` and 127.0.0.1, valid for two days. */
 export async function makeCertificate(
   name: string,
   files: { certFile: string; keyFile: string },

@@ -31,7 +31,7 @@ import { carelessDir, ownerFile, temporaryPrefix } from './sweep.ts';
 
 const password = 'test';
 
-/** Durability off: these clusters are removed after the run. */
+/** Durability is off, because these clusters are removed after the run. */
 const carelessSettings = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
 const commonSettings = [
   'max_connections=400',
@@ -41,7 +41,7 @@ const commonSettings = [
 ];
 const timescaleSettings = [
   'shared_preload_libraries=timescaledb',
-  // Tests never reach the network, and start the jobs they test themselves.
+  // Tests never use the network, and start the jobs they test themselves.
   'timescaledb.telemetry_level=off',
   'timescaledb.max_background_workers=0',
 ];
@@ -57,13 +57,13 @@ export type Cluster = {
   halt(mode: 'fast' | 'immediate', timeoutSeconds?: number): Promise<void>;
   /** Stops it and removes its directory. */
   remove(): Promise<void>;
-  /** Copies it while it runs, and has the copy follow it as a standby of this name. */
+  /** Copies it while it runs, and makes the copy a standby with this name. */
   startStandby(name: string): Promise<Cluster>;
 };
 
 /**
- * Starts a server on an empty cluster. `durable` keeps fsync and synchronous_commit on, for tests
- * that kill it; `timescaledb` takes the system's PostgreSQL with the extension.
+ * Starts a server on an empty cluster. `durable` keeps fsync and synchronous_commit on, for tests that kill it.
+ * `timescaledb` uses the system's PostgreSQL with the extension.
  */
 export async function startThrowAwayCluster({
   timescaledb = false,
@@ -135,7 +135,7 @@ async function copyAsStandby(primary: ClusterPlace, url: string, name: string): 
   return runCluster({ ...primary, dir, port: await findFreePort() });
 }
 
-/** A directory that PostgreSQL's user can pass through. */
+/** A directory that PostgreSQL's user can traverse. */
 export function makeTemporaryDir(parent = tmpdir()): string {
   const dir = mkdtempSync(join(parent, temporaryPrefix));
   chmodSync(dir, 0o755);
@@ -143,7 +143,7 @@ export function makeTemporaryDir(parent = tmpdir()): string {
   return dir;
 }
 
-/** The programs of the packaged PostgreSQL, or of a system's one that offers TimescaleDB. */
+/** The programs of the packaged PostgreSQL, or of a system's installation with TimescaleDB. */
 async function testPrograms(timescaledb: boolean): Promise<Programs | null> {
   const owner = findOwner();
   if (!timescaledb) return placePrograms(findPackagedPostgres(), owner);
@@ -151,7 +151,7 @@ async function testPrograms(timescaledb: boolean): Promise<Programs | null> {
   return binDir === null ? null : { binDir, owner };
 }
 
-/** The newest PostgreSQL in Debian's place whose share directory has the extension, or null. */
+/** The newest PostgreSQL in Debian's place whose share directory has the extension; null if there is none. */
 export function findTimescaleBinDir(): string | null {
   for (let version = 20; version >= 15; version -= 1) {
     const binDir = `/usr/lib/postgresql/${version}/bin`;

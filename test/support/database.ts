@@ -6,7 +6,7 @@ import { runOn, schema, urlOf, type DatabaseKind, type Template } from './templa
 
 export type { DatabaseKind } from './template.ts';
 
-/** The kinds of storage that this run has: `describe.each(databaseKinds)`. `npm test` has PostgreSQL alone. */
+/** The kinds of storage in this run, for `describe.each(databaseKinds)`. `npm test` has PostgreSQL only. */
 export const databaseKinds: DatabaseKind[] = inject('templates').map(({ kind }) => kind);
 
 export type TestDatabase = {
@@ -16,7 +16,7 @@ export type TestDatabase = {
   drop(): Promise<void>;
 };
 
-/** A fresh, migrated database; `drop` closes `db` and removes it, whoever is still connected. */
+/** A fresh, migrated database. `drop` closes `db` and removes the database, whoever is still connected. */
 export async function testDatabase(kind: DatabaseKind = 'postgresql'): Promise<TestDatabase> {
   const template = findTemplate(kind);
   const name = newName();
@@ -24,7 +24,7 @@ export async function testDatabase(kind: DatabaseKind = 'postgresql'): Promise<T
   return open(template, name);
 }
 
-/** The same without anything in it, on a server of that kind. */
+/** The same without any tables, on a server of that kind. */
 export async function emptyDatabase(kind: DatabaseKind = 'postgresql'): Promise<TestDatabase> {
   const template = findTemplate(kind);
   const name = newName();
@@ -56,7 +56,7 @@ function open({ adminUrl, kind }: Template, name: string): TestDatabase {
   };
 }
 
-/** A pool for a test. Errors of idle connections are ignored: the next statement fails with them. */
+/** A pool for a test. Ignores errors of idle connections, because the next statement fails with them. */
 export function openTestDatabase(
   connectionString: string,
   options: Partial<DatabaseOptions> = {},
@@ -65,7 +65,7 @@ export function openTestDatabase(
     connectionString,
     schema,
     maxConnections: 10,
-    // A busy machine is no reason to answer 503; what a database that is away leads to has tests of its own.
+    // A busy machine is no reason to answer 503. A database that is away has tests of its own.
     connectTimeoutMs: 20_000,
     statementTimeoutMs: 20_000,
     onIdleError: () => undefined,
@@ -74,8 +74,8 @@ export function openTestDatabase(
 }
 
 /**
- * Copies files: writing the pages to the log, as is the default, takes the processor twice as long.
- * TimescaleDB's launcher looks into every database now and then, also into a template.
+ * Copies files: writing the pages to the log, the default, takes twice the processor time. TimescaleDB's launcher
+ * occasionally connects to every database, also to a template.
  */
 async function clone(
   template: Template,

@@ -19,7 +19,7 @@ const runFile = promisify(execFile);
 /** Starts one server of each kind for the whole run. The last line names what the machine lacks. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await sweepAbandoned();
-  // Services that tests start find the console built.
+  // Services that tests start expect the console to be built.
   await runFile(process.execPath, ['src/console/build/main.ts']);
   const clusters: Cluster[] = [];
   const external = process.env['TEST_DATABASE_URL'] ?? null;

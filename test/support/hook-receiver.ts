@@ -6,14 +6,14 @@ export type Received = { url: string; headers: IncomingHttpHeaders; body: string
 export type HookReceiver = {
   url: string;
   received: Received[];
-  /** Resolves with the first request that `suits`, as soon as it is there. */
+  /** Resolves with the first request that `suits`, as soon as there is one. */
   request: (suits?: (request: Received) => boolean) => Promise<Received>;
   close: () => Promise<void>;
 };
 
 export type HookReply = { status: number; headers?: Record<string, string> } | 'never';
 
-/** Answers each request as `reply` says, 204 unless said. */
+/** Answers each request as `reply` says; 204 by default. */
 export async function startHookReceiver(
   reply: (request: Received) => HookReply | Promise<HookReply> = () => ({ status: 204 }),
 ): Promise<HookReceiver> {

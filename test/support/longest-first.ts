@@ -3,8 +3,8 @@ import { join, relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * Files that take eight seconds or more: one that begins late is waited for at the end. Vitest knows
- * only their sizes where it has not run before, as in CI.
+ * Files that take eight seconds or more: if one starts late, the run waits for it at the end. If Vitest has not run
+ * before, as in CI, it knows only the files' sizes.
  */
 const longest = [
   'test/console/account.test.ts',
@@ -39,7 +39,7 @@ const longest = [
   'test/history/upkeep.test.ts',
   'test/engine/properties.test.ts',
 
-  // Of the long part, those of twenty seconds or more.
+  // Files of the long part that take twenty seconds or more.
   'test/upgrades/killed.long.test.ts',
   'test/secret-check/processes.long.test.ts',
   'test/memory/profiles.long.test.ts',
@@ -89,7 +89,7 @@ export class LongestFirst extends BaseSequencer {
       const index = longest.indexOf(relative(root, moduleId));
       return index === -1 ? longest.length : index;
     };
-    // Project by project, as Vitest has them; files of the same rank stay in Vitest's order.
+    // Project by project, as Vitest has them. Files of the same rank stay in Vitest's order.
     const projects = Map.groupBy(await super.sort(files), ({ project }) => project.name);
     return [...projects.values()].flatMap((each) => each.toSorted((a, b) => rankOf(a) - rankOf(b)));
   }

@@ -17,7 +17,7 @@ const given = process.env['TEST_MQTT_URL'];
 /** `describe.skipIf(!canOpenBroker)`: whether there is a broker for tests that only use it. */
 export const canOpenBroker = given !== undefined || hasMosquitto;
 
-/** A broker that lets anybody in, for a test that neither stops nor configures it. */
+/** A broker that accepts anybody, for a test that neither stops nor configures it. */
 export type OpenBroker = { url: string; port: number; close(): Promise<void> };
 
 /** The broker that TEST_MQTT_URL names (`mqtt://127.0.0.1:port`), or one of the test's own. */
@@ -29,8 +29,8 @@ export async function openBroker(): Promise<OpenBroker> {
 }
 
 /**
- * A Mosquitto broker of the test's own. `config` are lines of mosquitto.conf beside the listener;
- * anybody may connect unless they say otherwise.
+ * A Mosquitto broker of the test's own. `config`: lines of mosquitto.conf beside the listener. Anybody may connect
+ * unless they say otherwise.
  */
 export async function startMosquitto(
   config: string[] = ['allow_anonymous true'],
@@ -39,7 +39,7 @@ export async function startMosquitto(
   const port = await findFreePort();
   const dir = makeTemporaryDir();
   const file = join(dir, 'mosquitto.conf');
-  // As root Mosquitto switches to the user `mosquitto`, which a container may not have.
+  // Run as root, Mosquitto switches to the user `mosquitto`, which a container may not have.
   const user = process.getuid?.() === 0 ? ['user root'] : [];
   writeFileSync(file, [`listener ${port} 127.0.0.1`, ...user, ...config, ''].join('\n'));
   const server = await startServer(program, ['-c', file], port);

@@ -1,6 +1,6 @@
 import { Logger, runMigrations } from 'graphile-worker';
 
-/** Makes the tables in which 0.2.0 and 0.3.0 keep their jobs, as their library does. */
+/** Creates the tables in which 0.2.0 and 0.3.0 keep their jobs, as their library does. */
 export async function makeJobTables(connectionString: string): Promise<void> {
   await runMigrations({ connectionString, logger: silentLogger() });
 }

@@ -1,14 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** The child processes of `pid` that still run. */
+/** The child processes of `pid` that are still running. */
 export function childrenOf(pid: number): number[] {
   const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' }).split('\n');
   const pairs = lines.map((line) => line.trim().split(/\s+/).map(Number));
   return pairs.filter(([, parent]) => parent === pid).map(([child = 0]) => child);
 }
 
-/** Whether a process with this number runs; a zombie does not. */
+/** Whether a process with this number is running; a zombie is not. */
 export function isRunning(pid: number): boolean {
   try {
     const state = execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
@@ -19,8 +19,8 @@ export function isRunning(pid: number): boolean {
 }
 
 /**
- * Memory in bytes as Linux counts it: resident now (`VmRSS`), or the most there was (`VmHWM`); null of
- * a zombie. Throws where there is no such process, and on other systems.
+ * Memory in bytes as Linux counts it: resident now (`VmRSS`), or the peak (`VmHWM`); null for a zombie. Throws if
+ * there is no such process, and on other systems.
  */
 export function memoryOf(pid: number, field: 'VmRSS' | 'VmHWM'): number | null {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');

@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Where a program of the machine is, or null; servers are often outside an ordinary user's PATH. */
+/** The path of a program on this machine, or null. Servers are often outside an ordinary user's PATH. */
 export function findProgram(name: string): string | null {
   const dirs = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin'];
   for (const dir of dirs) {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 
-/** Debian's, whose packages have pandas, matplotlib and paho; another one may be first in the PATH. */
+/** Debian's Python, whose packages include pandas, matplotlib and paho. Another one may come first in the PATH. */
 export const debianPython = '/usr/bin/python3';
 
 const find =

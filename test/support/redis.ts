@@ -13,8 +13,8 @@ export const hasRedis = program !== null;
 export type Redis = Server & { url: string };
 
 /**
- * A redis-server of the test's own that keeps nothing on disk: `restart()` loses everything. `more`
- * gives settings of its own, as arguments; the last of one name counts.
+ * A redis-server of the test's own that keeps nothing on disk: `restart()` loses everything. `more`: further
+ * settings, as arguments; the last one of a name counts.
  */
 export async function startRedis(more: (port: number) => string[] = () => []): Promise<Redis> {
   if (program === null) throw new Error('No redis-server here.');
@@ -32,7 +32,7 @@ export const canOpenRedis = given !== undefined || hasRedis;
 /** An empty Redis for a test that neither stops nor configures it. */
 export type OpenRedis = { url: string; close(): Promise<void> };
 
-/** A database of the server that TEST_REDIS_URL names, emptied before; else a server of the test's own. */
+/** A database of the server that TEST_REDIS_URL names, emptied first; otherwise a server of the test's own. */
 export async function openRedis(): Promise<OpenRedis> {
   if (given === undefined) {
     const server = await startRedis();
@@ -40,7 +40,7 @@ export async function openRedis(): Promise<OpenRedis> {
   }
   const url = new URL(given);
   const client = new Client(given);
-  // Files that run side by side take databases in turn; the first one has the count.
+  // Files that run side by side use different databases; the first database has the count.
   url.pathname = `/${1 + ((await client.incr('sensorium:test:databases')) % 15)}`;
   await client.select(Number(url.pathname.slice(1)));
   await client.flushdb();

@@ -15,7 +15,7 @@ export type Server = {
   resume(): void;
 };
 
-/** Starts the program and resolves when its port accepts connections. */
+/** Starts the program. Resolves when its port accepts connections. */
 export async function startServer(program: string, args: string[], port: number): Promise<Server> {
   let child = await spawnReady(program, args, port);
   const kill = async (signal: NodeJS.Signals = 'SIGKILL') => {
@@ -40,7 +40,7 @@ export async function startServer(program: string, args: string[], port: number)
 
 async function spawnReady(program: string, args: string[], port: number): Promise<ChildProcess> {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], cwd: '/' });
-  // Also where a test fails before its clean-up.
+  // Also if a test fails before its clean-up.
   const abandon = () => child.kill('SIGKILL');
   process.once('exit', abandon);
   child.once('exit', () => process.off('exit', abandon));

@@ -18,7 +18,7 @@ describe.skipIf(!hasRedis)('a Redis of the test’s own', () => {
 });
 
 describe.skipIf(!hasMosquitto)('a Mosquitto of the test’s own', () => {
-  it('lets a client in', async () => {
+  it('accepts a client', async () => {
     const server = await startMosquitto();
     const client = await mqtt.connectAsync(server.url);
     expect(client.connected).toBe(true);

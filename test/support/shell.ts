@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { dirname, delimiter } from 'node:path';
 import { projectDir } from '../journeys/process.ts';
 
-/** A shell that runs one block of a page after another; what one sets the next ones know, as for a reader. */
+/** A shell that runs a page's code blocks. As for a reader, later blocks see what earlier ones set. */
 export type Shell = {
-  /** Resolves with what the block printed. Rejects where a command fails, or writes to standard error. */
+  /** Resolves with what the block printed. Rejects if a command fails or writes to standard error. */
   run: (block: string) => Promise<string>;
   close: () => Promise<void>;
 };
 
-/** In the project's directory, with this very Node in front. */
+/** Runs in the project's directory, with this very Node first in the PATH. */
 export function startShell(env: Record<string, string>): Shell {
   const PATH = `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`;
   const child = spawn('sh', ['-eu'], { cwd: projectDir, env: { PATH, HOME: '/tmp', ...env } });

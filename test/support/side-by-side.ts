@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 
-/** How an npm script ended: its exit status, and what it wrote to both streams. */
+/** The result of an npm script: its exit status, and its output to both streams. */
 type Ended = { status: number; output: string };
 
 function run(script: string): Promise<Ended> {
@@ -18,8 +18,8 @@ function run(script: string): Promise<Ended> {
 }
 
 /**
- * Runs npm scripts side by side, as many as there are processors, and prints the output of each in
- * one piece when it ends. All of them run, whichever fails: one run shows all that is wrong.
+ * Runs npm scripts side by side, as many as there are processors, and prints the output of each in one piece when it
+ * ends. All of them run even if one fails, so that one run shows everything that is wrong.
  */
 async function runAll(scripts: string[]): Promise<boolean> {
   const waiting = [...scripts];

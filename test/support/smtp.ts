@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 
-/** A mail as it arrived: whom the envelope names, the headers unfolded, its parts in plain text. */
+/** A mail as it arrived: the envelope's addresses, the headers unfolded, its parts as plain text. */
 export type Mail = {
   from: string;
   to: string[];
@@ -12,12 +12,12 @@ export type Mail = {
 export type MailServer = {
   url: string;
   mails: Mail[];
-  /** Resolves with a mail to this address that `suits`, as soon as it is there. */
+  /** Resolves with a mail to this address that `suits`, as soon as there is one. */
   mailTo: (address: string, suits?: (mail: Mail) => boolean) => Promise<Mail>;
   close: () => Promise<void>;
 };
 
-/** `answer`: the code that a recipient is refused with; none: it is taken. */
+/** `answer`: the code with which a recipient is refused; undefined: the recipient is accepted. */
 export async function startMailServer(
   answer: (recipient: string) => number | undefined = () => undefined,
 ): Promise<MailServer> {
@@ -59,7 +59,7 @@ export async function startMailServer(
   };
 }
 
-/** RFC 5322: folded headers; RFC 2045: quoted-printable and base64 parts. */
+/** RFC 5322: folded headers. RFC 2045: quoted-printable and base64 parts. */
 function read(raw: string): Pick<Mail, 'headers' | 'text'> {
   const end = raw.indexOf('\r\n\r\n');
   const lines = raw

@@ -8,14 +8,14 @@ const listed = listProgramTests(root);
 
 test.each([
   ['the service as a program', 'test/process/start.test.ts'],
-  ['a database server, by way of another file', 'test/faults/faults.test.ts'],
+  ['a database server, through another file', 'test/faults/faults.test.ts'],
   ['a browser', 'test/console/walk.test.ts'],
-])('a test that starts %s is one that `npm test` leaves out', (_, file) => {
+])('a test that starts %s is left out of `npm test`', (_, file) => {
   expect(listed).toContain(file);
 });
 
 test.each(['connector', 'engine', 'ingest', 'measurements'])(
-  'what is promised to devices is tested in test/%s by files that start nothing',
+  'most files of test/%s, which test promises to devices, start no program',
   (folder) => {
     const files = globSync(`test/${folder}/*.test.ts`, { cwd: root });
     const without = files.filter((file) => !listed.includes(file));

@@ -12,15 +12,15 @@ const starters = [
 const imported = /^(?:import|export)\s(?!type\b)[^;]*?\sfrom\s+'(\.[^']+\.ts)'/gm;
 
 /**
- * The test files below `root` that start programs of their own: they import a helper that does,
- * themselves or by way of other files of `test/`. Paths are relative to `root`.
+ * The test files below `root` that start programs of their own: they import a helper that does, directly or through
+ * other files of `test/`. Paths are relative to `root`.
  */
 export function listProgramTests(root: string): string[] {
   const known = new Map<string, boolean>(starters.map((file) => [file, true]));
   const starts = (file: string): boolean => {
     const answer = known.get(file);
     if (answer !== undefined) return answer;
-    // Until it is known: files that import each other.
+    // Preliminary, for files that import each other.
     known.set(file, false);
     const targets = [...readFileSync(join(root, file), 'utf8').matchAll(imported)]
       .map(([, target = '']) => relative(root, resolve(root, file, '..', target)))

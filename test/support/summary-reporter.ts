@@ -1,6 +1,6 @@
 import type { Reporter, TestModule } from 'vitest/node';
 
-/** Plain lines at the end, for people and programs that read logs; the last one has the counts. */
+/** Plain lines at the end, for people and for programs that read logs. The last one has the counts. */
 export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
     let passed = 0;

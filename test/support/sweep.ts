@@ -5,16 +5,16 @@ import { findPostmaster } from '../../src/db/embedded/cluster.ts';
 
 export const temporaryPrefix = 'sensorium-test-';
 
-/** Names the process that made a temporary directory. */
+/** Names the process that created a temporary directory. */
 export const ownerFile = 'owner';
 
 const memoryDir = '/dev/shm';
-/** Databases of a run take some hundred megabytes; more than one run may be under way. */
+/** The databases of a run take some hundred megabytes, and several runs may be in progress. */
 const neededBytes = 4 * 1_073_741_824;
 
 /**
- * Where files go that need not outlive a crash of the machine: into memory where there is room. To
- * clone a database there takes a tenth of the processor's time that it takes on a disk.
+ * A directory for files that need not survive a crash of the machine: in memory if there is space, where cloning a
+ * database takes a tenth of the processor time that it takes on a disk.
  */
 export function carelessDir(): string {
   if (!existsSync(memoryDir)) return tmpdir();
@@ -22,7 +22,7 @@ export function carelessDir(): string {
   return bavail * bsize < neededBytes ? tmpdir() : memoryDir;
 }
 
-/** Ends the databases, and removes the directories, of test runs that were killed. */
+/** Stops the databases, and removes the directories, of test runs that were killed. */
 export async function sweepAbandoned(): Promise<void> {
   const roots = [tmpdir(), memoryDir].filter((root) => existsSync(root));
   const dirs = roots.flatMap((root) =>

@@ -2,31 +2,31 @@ import { expect } from 'vitest';
 import type { Cluster } from './cluster.ts';
 import { openClient, runOn } from './template.ts';
 
-/** A server whose commits wait for a synchronous standby, which is not there. */
+/** A server whose commits wait for a synchronous standby that is not there. */
 export type WithoutStandby = {
   /** From now on no commit returns. */
   requireStandby(): Promise<void>;
-  /** The same once `act` wants to write the table: what it commits before that returns. */
+  /** The same from when `act` wants to write the table; its earlier commits return. */
   requireStandbyAt(table: string, act: () => void): Promise<void>;
-  /** Whoever waits for the standby is let go. */
+  /** Releases everything that waits for the standby. */
   letGo(): Promise<void>;
   /**
-   * Gives what resolves when something waits for the standby that began after this: a commit of `Database.transaction`,
-   * or a statement with `text` in it.
+   * Returns a function that resolves when something that began later waits for the standby: a commit of
+   * `Database.transaction`, or a statement that contains `text`.
    */
   watch(text?: string): Promise<() => Promise<void>>;
   /**
-   * The same of a commit that is told from the service's own by what it did: the tables it wrote, sorted; `reads`, where
-   * it wrote none; `nothing`, where it touched none. `of` is a pattern of all of that.
+   * The same for a commit that differs from the service's own commits by what it did: the sorted tables that it
+   * wrote; `reads` if it wrote none; `nothing` if it touched none. `of` is a pattern for that.
    */
   watchCommit(of: string): Promise<() => Promise<void>>;
-  /** Has what waits for the standby seen by everybody, as a crash does, without any standby having it. */
+  /** Makes what waits for the standby visible to everybody, as a crash does, without any standby having it. */
   crash(): Promise<void>;
 };
 
 /**
- * What each commit did that waits since $1: by its locks, which it holds until it returns. With TimescaleDB it has those of
- * its chunks too, which are in another schema; `account_activity` is counted along every few seconds.
+ * What each commit that has waited since $1 did, by the locks that it holds until it returns. With TimescaleDB these
+ * include its chunks', which are in another schema. `account_activity` is counted along every few seconds.
  */
 const waitingCommits = `
   select coalesce(string_agg(distinct t.name, ' ' order by t.name) filter (where t.mode = 'RowExclusiveLock'),
@@ -46,7 +46,7 @@ export function withoutStandby({ url, halt, start }: Cluster): WithoutStandby {
       return rows;
     });
 
-  /** Whether a commit waits. Backends show the setting before the server has taken it up. */
+  /** Whether a commit waits. Backends show the setting before the server applies it. */
   async function waits(): Promise<boolean> {
     const client = openClient(url());
     await client.connect();
@@ -112,7 +112,7 @@ export function withoutStandby({ url, halt, start }: Cluster): WithoutStandby {
     },
     async watchCommit(of) {
       const since = await now();
-      // All that waited: the service gives up what waits for long.
+      // Collects everything that waited, because the service gives up what waits for long.
       const seen = new Set<unknown>();
       const look = async () => {
         for (const { did } of await run(waitingCommits, [since])) seen.add(did);

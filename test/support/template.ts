@@ -14,7 +14,7 @@ export const schema = schemaNameFor(leastWriterAfter(await listKnownMigrations()
 
 const silent = { info: () => undefined, warn: () => undefined };
 
-/** Makes the template of a kind; throws when the server turns out not to be of that kind. */
+/** Creates the template of a kind. Throws if the server is not of that kind. */
 export async function createTemplate(adminUrl: string, kind: DatabaseKind): Promise<Template> {
   const name = `template_${kind}_${process.pid}`;
   await runOn(adminUrl, (admin) => admin.query(`create database ${name}`));
@@ -22,7 +22,7 @@ export async function createTemplate(adminUrl: string, kind: DatabaseKind): Prom
   await migrate(url, { log: silent });
   const storage = await runOn(url, readStorage);
   if (storage.kind !== kind) throw new Error(`Expected ${kind}, found ${storage.kind}.`);
-  // A template is cloned only while nobody is connected to it, TimescaleDB's own workers included.
+  // A template can be cloned only while nobody is connected to it, not even TimescaleDB's own workers.
   if (kind === 'timescaledb')
     await runOn(url, (client) =>
       client.query('select _timescaledb_functions.stop_background_workers()'),
@@ -42,7 +42,7 @@ export function urlOf(adminUrl: string, database: string): string {
   return url.href;
 }
 
-/** Runs statements with the search path that the program uses. */
+/** Runs statements with the program's search path. */
 export async function runOn<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = openClient(url);
   await client.connect();
@@ -53,10 +53,10 @@ export async function runOn<T>(url: string, work: (client: pg.Client) => Promise
   }
 }
 
-/** A client with the program's search path, not yet connected. */
+/** A client with the program's search path, not connected yet. */
 export function openClient(connectionString: string): pg.Client {
   const client = new pg.Client({ connectionString, options: `-c search_path=${schema},public` });
-  // Statements say themselves what they fail with. A server that is killed while none is under way says it here.
+  // Statements report their own errors. If the server is killed while none is running, the error comes here.
   client.on('error', () => undefined);
   return client;
 }

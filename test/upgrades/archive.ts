@@ -6,12 +6,12 @@ import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
 /** `bytes` is absent for a directory. */
 type Entry = { path: string; bytes?: number };
 
-/** The databases of a cluster are much alike: a window that holds all of them makes it a tenth. */
+/** A cluster's databases are much alike: a window that holds all of them compresses it to a tenth. */
 const windowLog = 27;
 
 /**
- * Packs a directory into one file: a line of JSON that lists the entries, then their contents one
- * behind another, compressed as a whole. Owners and modes are not kept.
+ * Packs a directory into one file: a line of JSON that lists the entries, then their contents in order, compressed as
+ * a whole. Does not keep owners and modes.
  */
 export async function pack(dir: string, file: string): Promise<void> {
   const entries: Entry[] = [];
@@ -37,7 +37,7 @@ export async function pack(dir: string, file: string): Promise<void> {
   await writeFile(file, await promisify(zstdCompress)(whole, { params }));
 }
 
-/** Makes `dir` and puts into it what was packed. */
+/** Creates `dir` and unpacks a packed directory into it. */
 export async function unpack(file: string, dir: string): Promise<void> {
   const params = { [constants.ZSTD_d_windowLogMax]: windowLog };
   const whole = await promisify(zstdDecompress)(await readFile(file), { params });

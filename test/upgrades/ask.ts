@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 export type Request = {
   method?: string;
   token?: string | null;
-  /** The console's cookie, as `Cookie` has it. */
+  /** The console's cookie, in the form of a `Cookie` header. */
   cookie?: string;
   /** The `Idempotency-Key`. */
   key?: string;
@@ -11,13 +11,13 @@ export type Request = {
   accept?: string | undefined;
 };
 
-/** What came back. `next`: the path of the next page, where the answer names one. */
+/** An answer. `next`: the path of the next page, if the answer names one. */
 export type Reply = { status: number; body: unknown; next: string | null };
 
-/** Members of an answer's outermost object that belong to the moment at which it was given, or to the program. */
+/** Members of an answer's outermost object that depend on the moment or on the program. */
 const volatile = ['timestamp', 'requestId', 'version'];
 
-/** Sends a request; JSON comes back parsed and without what is volatile, anything else as text. */
+/** Sends a request. Returns JSON parsed and without volatile members, anything else as text. */
 export async function ask(url: string, path: string, request: Request = {}): Promise<Reply> {
   const { method = 'GET', token, cookie, key, body, accept } = request;
   const headers: Record<string, string> = {};
@@ -58,7 +58,7 @@ export async function call<T = Record<string, unknown>>(
   return body as T;
 }
 
-/** Asks again and again until there is an answer other than null. */
+/** Looks again and again until the result is not null. */
 export async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
   const deadline = performance.now() + 60_000;
   for (;;) {

@@ -19,7 +19,7 @@ import { install, type Installation } from './install.ts';
 // From 0.2.0 on a version may run beside a later one whose migrations allow it (docs/upgrading.md).
 const known = await listKnownMigrations();
 
-/** Whether a version may go on once these migrations have run. */
+/** Whether a version may continue after these migrations. */
 const isAllowed = (version: string, migrations: typeof known) =>
   newestOf([version, ...migrations.map(({ leastWriter }) => leastWriter)]) === version;
 
@@ -50,7 +50,7 @@ describe.each(earlier)('$version on a database that this version made, on $kind'
       return;
     }
     expect(() => startOn(fixture, state)).not.toThrow();
-    // Where it looks for them.
+    // The earlier version looks for its tables there.
     expect(state.schema?.name).toBe('sensorium_0_2_0');
   });
 
@@ -60,7 +60,7 @@ describe.each(earlier)('$version on a database that this version made, on $kind'
     const load = `set search_path to ${present}, public; begin; ${rows}; commit`;
     await runOn(database.url, (client) => client.query(load));
     const { rows: found } = await database.db.query('select count(*) as devices from device');
-    // The one that was removed is not among them.
+    // Without the device that was removed.
     expect(found).toEqual([{ devices: fixture.devices.length - 1 }]);
   });
 });
@@ -78,7 +78,7 @@ describe.each(cases)('$version beside this version, on $kind', ({ version, fixtu
   });
   afterAll(() => installation?.remove());
 
-  it('finds its tables where they were, unless a migration does not allow it', async () => {
+  it('finds its tables in their place, unless a migration does not allow it', async () => {
     const before = await installation.database.run(findCurrentSchema);
     expect(before).toMatchObject({ changedBy: version });
     await migrate(installation.variables['DATABASE_URL'] ?? '', { log: silent });

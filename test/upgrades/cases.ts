@@ -10,7 +10,7 @@ const known = await listKnownMigrations();
 export const fixtures = await Promise.all(listFixtures().map(readFixture));
 const kinds: InstallationKind[] = ['backup', ...databaseKinds];
 
-/** Migrations of this version that the fixture's has not. */
+/** Migrations of this version that the fixture's version lacks. */
 export function pendingOf({ migrations }: Fixture) {
   return known.slice(migrations.length);
 }
@@ -18,7 +18,7 @@ export function pendingOf({ migrations }: Fixture) {
 /** Versions whose databases only 0.4.0 can migrate. */
 export const refused = fixtures.filter(({ migrations }) => migrations.length < baseline.length);
 
-/** Every other version from its backup and on a server of each kind, the newest version first. */
+/** Every other version, from its backup and on each kind of server, the newest version first. */
 export const upgradeCases: UpgradeCase[] = fixtures
   .filter((fixture) => !refused.includes(fixture))
   .toReversed()

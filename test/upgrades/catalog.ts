@@ -1,9 +1,9 @@
 import type { Client } from 'pg';
 
 /**
- * What a database's schema is made of, as text that can be compared: an object a block, sorted by name, a column, an
- * index or a trigger a line. Names of schemas and TimescaleDB's numbers, which differ between databases, are left out;
- * so is the order of columns, on which nothing depends.
+ * Describes a database's schema as text for comparison: one block per object, sorted by name, with a line per column,
+ * index and trigger. Omits what differs between databases: names of schemas, TimescaleDB's numbers, and the order of
+ * columns, on which nothing depends.
  */
 export async function readCatalog(client: Client, schema: string): Promise<string> {
   await client.query(`select set_config('search_path', quote_ident($1) || ', public', false)`, [
@@ -31,7 +31,7 @@ async function hasTimescale(client: Client): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Objects of ours: those in our schema, and what is ours in `public`; none that an extension made. */
+/** Selects our own objects: those in our schema, and ours in `public`, but none that an extension made. */
 const ours = (catalog: string, object: string, namespace: string) => `
   (${namespace} = $1::regnamespace or ${namespace} = 'public'::regnamespace)
   and not exists (select from pg_depend d
@@ -112,7 +112,7 @@ const hypertables = `
    where h.hypertable_schema = $1
    order by h.hypertable_name`;
 
-/** What is materialized has a table with a number in its name. */
+/** A materialized aggregate has a table with a number in its name. */
 const aggregates = `
   select 'continuous aggregate ' || a.view_name as head,
          array[format('of %s, materialized only: %s, columnstore: %s',

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { ask } from './ask.ts';
 import { openWith, type Answer, type Fixture } from './fixture.ts';
 
-/** Asks again what an earlier version was asked, and expects each answer to be the same. */
+/** Repeats the requests that an earlier version answered, and expects the same answers. */
 export async function compareAnswers(url: string, fixture: Fixture): Promise<void> {
   const accounts = new Map(fixture.accounts.map((account) => [account.email, account]));
   expect(fixture.answers.length).toBeGreaterThan(100);
@@ -18,7 +18,7 @@ export async function compareAnswers(url: string, fixture: Fixture): Promise<voi
   }
 }
 
-/** Later versions may answer members that this one does not know; none of those it knows is gone or changed. */
+/** Later versions may add members to answers, but must not change or remove known ones. */
 function withMore(expected: unknown): unknown {
   if (Array.isArray(expected)) return expected.map(withMore);
   if (typeof expected !== 'object' || expected === null || 'asymmetricMatch' in expected)
@@ -27,7 +27,7 @@ function withMore(expected: unknown): unknown {
   return expect.objectContaining(Object.fromEntries(members) as Record<string, unknown>);
 }
 
-/** Without what the comparison itself changes: a request uses the session, and while nobody listens no device is silent. */
+/** Removes what the comparison itself changes: asking uses the session, and while nobody listens no device is silent. */
 function comparable(answer: Answer): Answer {
   const text = JSON.stringify(answer, (key, value: unknown) => {
     if (key === 'lastUsedTs') return null;
@@ -36,7 +36,7 @@ function comparable(answer: Answer): Answer {
   return JSON.parse(text) as Answer;
 }
 
-/** A cause of an evaluation that waits until nothing was heard for so long. */
+/** A cause of an evaluation that waits for silence. */
 function isSilence(value: unknown): value is { noneForMs: number; dueTs: number; text: string } {
   return typeof value === 'object' && value !== null && 'noneForMs' in value && 'dueTs' in value;
 }
@@ -77,7 +77,7 @@ function inPresentWords(recorded: Answer): Answer {
 
 type Audit = { entries: { auditId: string; kind: string; by: string }[] };
 
-/** From 0.4.0 on the audit trail says which quotas are near their end: a start writes what there is to say of today. */
+/** From 0.4.0 on the audit trail records which quotas are nearly used up; a start writes today's entries. */
 const addedAtStart = ['quota-near', 'quota-used-up'];
 
 function withoutNewEntries(recorded: Answer, body: unknown): unknown {
@@ -93,8 +93,8 @@ const usagePath = '/v2/accounts/usage';
 type Usage = { usage: { quota: string; limit: number; used: number | null }[] };
 
 /**
- * Every quota of then, with its limit, and what is stored counted as then. Later versions may have more
- * quotas, and may count what was not counted; a day of the database's clock is over.
+ * Every quota of that version with its limit, and what is stored counted in the same way. Later versions may have
+ * more quotas and may count more. The daily counts belong to a day that has passed.
  */
 function expectUsage(recorded: Answer): Answer {
   const { usage } = recorded.body as Usage;

@@ -5,11 +5,11 @@ import { runOn } from '../support/template.ts';
 
 /** The database of an installation. */
 export type InstalledDatabase = {
-  /** Rejects where its server does not run. */
+  /** Rejects if its server is not running. */
   run<T>(work: (client: Client) => Promise<T>): Promise<T>;
-  /** The same while no program runs: an embedded server is started for the while. */
+  /** The same while no program runs; starts an embedded server for the time being. */
   runAlone<T>(work: (client: Client) => Promise<T>): Promise<T>;
-  /** Ends the server, where it is one that a killed program has left. */
+  /** Stops the server if a killed program has left it running. */
   stop(): Promise<void>;
 };
 

@@ -3,7 +3,7 @@ import { until } from './ask.ts';
 
 export type ConnectedDevice = {
   uuid: string;
-  /** Resolves with the acknowledgement. A text is sent as it is. */
+  /** Resolves with the acknowledgement. Sends text as it is. */
   publish(topic: string, payload: unknown): Promise<void>;
   subscribe(topic: string): Promise<void>;
   /** Waits for a message on a topic, and takes it. */
@@ -11,7 +11,7 @@ export type ConnectedDevice = {
   end(): Promise<void>;
 };
 
-/** Connects as an ordinary device does; rejects where the token opens nothing. */
+/** Connects as an ordinary device. Rejects if the token is refused. */
 export async function connectAs(
   mqttPort: number,
   { uuid, token }: { uuid: string; token: string },
@@ -43,14 +43,14 @@ export async function connectAs(
   };
 }
 
-/** Whether a token opens the door. */
+/** Whether a token is accepted. */
 export async function isLetIn(mqttPort: number, uuid: string, token: string): Promise<boolean> {
   try {
     const device = await connectAs(mqttPort, { uuid, token });
     await device.end();
     return true;
   } catch (error) {
-    // [MQTT-3.2.2.3] 5: not authorized. Anything else is no answer to the question.
+    // [MQTT-3.2.2.3] 5: not authorized. Any other error says nothing about the token.
     if (error instanceof Error && 'code' in error && error.code === 5) return false;
     throw error;
   }

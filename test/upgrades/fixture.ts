@@ -3,14 +3,14 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DatabaseKind } from '../support/template.ts';
 
-/** What opens an account's routes: the token of a session, the cookie of the console's, or an API key. */
+/** The kinds of credentials of an account: a session's token, the cookie of a console session, or an API key. */
 export type Opener = 'token' | 'cookie' | 'key';
 
-/** What was asked of a version, and what it answered. */
+/** A request to a version, and its answer. */
 export type Answer = {
   /** E-mail address of the account that asked; null: nobody was logged in. */
   account: string | null;
-  /** What the account showed; absent: its token. */
+  /** The kind of credential; absent: the token. */
   opener?: Opener;
   path: string;
   accept?: string;
@@ -21,39 +21,39 @@ export type Answer = {
 export type AccountKeys = {
   email: string;
   password: string;
-  /** The one before it was changed: opens nothing. */
+  /** The password before it was changed; no longer valid. */
   earlierPassword?: string;
-  /** Of a login by /v2. */
+  /** From a login by /v2. */
   token: string;
-  /** Of a login by /v1, good for one refresh. */
+  /** From a login by /v1, valid for one refresh. */
   pair: { token: string; refreshToken: string };
-  /** Of the console's session. Absent before 0.4.0, as what follows. */
+  /** Of the console's session. This and the next member are absent before 0.4.0. */
   cookie?: string;
   /** An API key that is confined to a label. */
   key?: string;
 };
 
-/** A request that made something, the `Idempotency-Key` that it was sent with, and the answer. */
+/** A request that created something, its `Idempotency-Key`, and the answer. */
 export type Made = { account: string; path: string; body: object; key: string; answer: object };
 
-/** A device, and with which tokens it is let in and with which it is not. */
+/** A device, with the tokens that are accepted and those that are refused. */
 export type DeviceKeys = { uuid: string; opens: string[]; refused: string[] };
 
-/** One measurement that completes the evidence a device has collected, and the event that it fires. */
+/** One measurement that completes the evidence of a device, and the event that it fires. */
 export type Next = { message: { sId: string; val: unknown }; evId: number };
 
-/** What a version left and said: enough to tell whether a later one takes it over whole. */
+/** What a version left and answered: enough to tell whether a later one takes everything over. */
 export type Fixture = {
   version: string;
-  /** When its answers were taken, ms: later versions are run with their clock set back to this. */
+  /** When its answers were recorded, ms. Later versions run with their clock set back to this. */
   recordedTs: number;
   /** Those of its database, in order. */
   migrations: string[];
   accounts: AccountKeys[];
   devices: DeviceKeys[];
-  /** Half-full windows: the device and what fires its events, one measurement each. */
+  /** Half-full windows: the device, and what fires its events with one measurement each. */
   next: { account: string; uuid: string; measurements: Next[]; state: object };
-  /** Notifications that waited for somebody to take them. */
+  /** Notifications that were waiting to be delivered. */
   queued: { account: string; uuid: string; notificationIds: number[] };
   /** Answered alike when they are sent again. Absent before 0.4.0. */
   made?: Made[];
@@ -64,21 +64,21 @@ export type Fixture = {
 
 const fixturesDir = new URL('./fixtures/', import.meta.url).pathname;
 
-/** Versions that a fixture is kept of. */
+/** Versions with a fixture. */
 export function listFixtures(): string[] {
   return readdirSync(fixturesDir).toSorted();
 }
 
-/** Where the parts of a version's fixture are. */
+/** The files of a version's fixture. */
 export const filesOf = (version: string) => filesIn(join(fixturesDir, version));
 
-/** Where the parts of a fixture are that is in a directory of its own. */
+/** The files of a fixture in a directory of its own. */
 export function filesIn(dir: string) {
   return {
     dir,
-    /** A backup as `npm run backup` makes it, packed. */
+    /** A backup from `npm run backup`, packed. */
     backup: join(dir, 'backup.zst'),
-    /** The same rows as `npm run backup -- --portable` writes them, packed. None of versions before 0.4.0. */
+    /** The same rows from `npm run backup -- --portable`, packed. Versions before 0.4.0 have none. */
     portable: join(dir, 'portable.zst'),
     /** The same rows as SQL. */
     rows: join(dir, 'rows.sql'),
@@ -86,7 +86,7 @@ export function filesIn(dir: string) {
   };
 }
 
-/** The schema that a version makes in an empty database of a kind (make-catalog.ts). */
+/** The schema that a version creates in an empty database of a kind (make-catalog.ts). */
 export const catalogFile = (version: string, kind: DatabaseKind) =>
   join(filesOf(version).dir, `catalog.${kind}.txt`);
 
@@ -96,14 +96,14 @@ export async function readFixtureIn({ answers }: { answers: string }): Promise<F
   return JSON.parse(await readFile(answers, 'utf8')) as Fixture;
 }
 
-/** The headers or the token that an account shows. Throws where it has none of the kind. */
+/** The headers or the token of an account. Throws if it has no such credential. */
 export function openWith(account: AccountKeys, opener: Opener = 'token') {
   const { [opener]: secret } = account;
   if (secret === undefined) throw new Error(`${account.email} has no ${opener}.`);
   return opener === 'cookie' ? { cookie: secret } : { token: secret };
 }
 
-/** One line an answer, so that a person finds one and a difference is short. */
+/** Writes one line per answer, so that a person can find one and differences stay short. */
 export async function writeFixture(
   { answers, ...rest }: Fixture,
   { answers: file }: { answers: string },

@@ -3,9 +3,8 @@ import type { InstalledDatabase } from './database.ts';
 const marker = 'held at ';
 
 /**
- * Makes each step of a migration stand still where its work is done and not yet committed: when its
- * row is written. A session says where it is held by its name.
- * The program may be another role than the superuser, so what it meets runs as that does.
+ * Stops each step of a migration after its work and before its commit, when its row is written. The session's name
+ * says where it is held. The program's role may not be the superuser, so the function runs with its owner's rights.
  */
 const holdEveryStep = `
   create schema hold;
@@ -50,8 +49,8 @@ export async function findHeld({ run }: InstalledDatabase): Promise<string | nul
 }
 
 /**
- * Ends the session that is held, as the end of its program or of the machine would, and lets the step
- * pass the next time. The server notices a client's end only when it next speaks to it.
+ * Ends the held session, as the end of its program or of the machine would, and lets the step pass the next time. The
+ * server would notice a client's end only when it next writes to it.
  */
 export async function cutOff({ run }: InstalledDatabase, step: string): Promise<void> {
   await run(async (client) => {

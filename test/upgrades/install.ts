@@ -13,10 +13,10 @@ import { databaseAt, embeddedIn, type InstalledDatabase } from './database.ts';
 import { filesOf, type Fixture } from './fixture.ts';
 import { findSchema } from './rows.ts';
 
-/** An installation of an earlier version that no program of this one has touched yet. */
+/** An installation of an earlier version that no program of this version has touched yet. */
 export type Installation = {
   dir: string;
-  /** What tells a program where its database and its secret are. */
+  /** The variables that tell a program where its database and its secret are. */
   variables: Record<string, string>;
   database: InstalledDatabase;
   remove(): Promise<void>;
@@ -24,7 +24,7 @@ export type Installation = {
 
 export type InstallationKind = 'backup' | DatabaseKind;
 
-/** From its backup, restored into a new data directory; or from its rows, on a server of a kind. */
+/** Installs from the backup, restored into a new data directory, or from the rows, on a kind of server. */
 export async function install(fixture: Fixture, kind: InstallationKind): Promise<Installation> {
   const dir = makeTemporaryDir();
   const backup = join(dir, 'backup');
@@ -35,8 +35,8 @@ export async function install(fixture: Fixture, kind: InstallationKind): Promise
 }
 
 /**
- * Its files are bound to the major version of PostgreSQL that wrote them: when the embedded one moves
- * on, this is refused, and the rows stay as the way to test the version.
+ * The backup's files work only with the major version of PostgreSQL that wrote them. Once the embedded one is newer,
+ * this is refused, and only the rows can test the version.
  */
 async function installBackup(dir: string, backup: string): Promise<Installation> {
   const dataDir = join(dir, 'data');
@@ -61,7 +61,7 @@ async function installRows(
 ): Promise<Installation> {
   const database = await emptyDatabase(kind);
   await migrate(database.url, { log: silent, version, count: migrations.length });
-  // The rows of versions up to 0.4.0 come with jobs.
+  // The rows of versions up to 0.4.0 include graphile-worker's jobs.
   await makeJobTables(database.url);
   const rows = await readFile(filesOf(version).rows, 'utf8');
   await runOn(database.url, async (client) => {
@@ -80,7 +80,7 @@ async function installRows(
   };
 }
 
-/** What TimescaleDB's jobs would have done: old chunks are compressed, the aggregate is filled. */
+/** Does what TimescaleDB's jobs would have done: compresses old chunks and fills the aggregate. */
 async function growOld(client: Client): Promise<void> {
   await client.query(
     `select compress_chunk(chunk) from show_chunks('measurement', older_than => now() - interval '3 days') chunk`,

@@ -9,18 +9,18 @@ import { install, type Installation } from './install.ts';
 import { runMigration, runService, whenReady, writeConfig } from './program.ts';
 import { findSchema } from './rows.ts';
 
-// A server that stands first: each start of the embedded one is a recovery besides.
+// A separate server comes first: each start of the embedded one includes a recovery.
 const cases = upgradeCases.toSorted(
   (a, b) => Number(a.kind !== 'postgresql') - Number(b.kind !== 'postgresql'),
 );
 
-/** The present version may have no migration yet that a released one has not: these it can work with. */
+/** Migrations to test with, because the present version may have none that a released one lacks. */
 const later = [
   { name: '900001_first', sql: 'create table of_tomorrow (n integer)' },
   { name: '900002_second', sql: 'alter table device add column of_tomorrow integer default 1' },
 ].map((each) => ({ ...each, leastWriter: '0.2.0' }));
 
-/** A start for each step, and one more. */
+/** One start for each step, and one more. */
 const slow = { timeout: 300_000 };
 
 let installation: Installation | null = null;
@@ -34,7 +34,7 @@ afterEach(async () => {
 });
 
 describe.each(cases)('an upgrade of $version, from $kind', ({ fixture, kind }) => {
-  it('that is killed in each of its steps is taken up by the next start', slow, async () => {
+  it('continues with the next start after it was killed in each of its steps', slow, async () => {
     installation = await install(fixture, kind);
     const { dir: migrationsDir, remove } = makeLaterMigrations(later);
     onTestFinished(remove);
@@ -42,7 +42,7 @@ describe.each(cases)('an upgrade of $version, from $kind', ({ fixture, kind }) =
     const configFile = await writeConfig(dir, 'http://127.0.0.1:1/sms');
     const clockBehindMs = Date.now() - fixture.recordedTs;
     const pending = [...pendingOf(fixture), ...later].map(({ name }) => name);
-    // Only serves requests: nothing changes before it is compared.
+    // Only serves requests, so that nothing changes before the comparison.
     const role = 'api' as const;
     const options = { variables, configFile, clockBehindMs, migrationsDir, role };
     const start = (run: typeof runService) => {
@@ -60,7 +60,7 @@ describe.each(cases)('an upgrade of $version, from $kind', ({ fixture, kind }) =
       running.child.kill('SIGKILL');
       await running.ended();
       await cutOff(database, step);
-      // It was under way, and nothing of it is there.
+      // The step was in progress, and none of it remains.
       expect(await listMigrations(installation)).not.toContain(step);
     }
     const last = start(runMigration);
@@ -75,11 +75,11 @@ describe.each(cases)('an upgrade of $version, from $kind', ({ fixture, kind }) =
   });
 });
 
-/** The step at which a program that was started is held. */
+/** The step at which a running program is held. */
 async function findStep(running: Running, { database }: Installation): Promise<string> {
   return until('a step of the migration', async () => {
     if (running.child.exitCode !== null) throw new Error(`It ended: ${running.stderr()}`);
-    // The embedded server is not there at once.
+    // The embedded server takes a moment to start.
     return findHeld(database).catch(() => null);
   });
 }

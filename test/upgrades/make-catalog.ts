@@ -8,7 +8,7 @@ import { runOn } from '../support/template.ts';
 import { readCatalog } from './catalog.ts';
 import { catalogFile } from './fixture.ts';
 
-// Records the schema that a version makes, beside its fixture. It runs that version's own migrations.
+// Records the schema that a version creates, beside its fixture. It runs that version's own migrations.
 
 const usage = `Usage: npm run catalog [-- --of DIRECTORY]
 

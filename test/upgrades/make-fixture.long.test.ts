@@ -5,7 +5,7 @@ import { runProgram } from '../journeys/process.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { filesIn, readFixtureIn } from './fixture.ts';
 
-// A version is done on the day that it is released: that is too late to find that its fixture cannot be made.
+// A version is finished on the day of its release, which is too late to find that its fixture cannot be made.
 
 let dir: string;
 beforeAll(() => {
@@ -13,9 +13,9 @@ beforeAll(() => {
 });
 afterAll(() => rm(dir, { recursive: true }));
 
-it('the fixture of this version can be made: every route is asked, and no table is empty', async () => {
+it("can make this version's fixture: asks every route and leaves no table empty", async () => {
   const running = runProgram(process.execPath, ['test/upgrades/make-fixture.ts', '--to', dir]);
-  // It ends with an error where a route has nothing to answer, or a table no rows.
+  // It fails if a route has nothing to answer or a table has no rows.
   expect(await running.ended(), running.stderr()).toBe(0);
   const files = filesIn(dir);
   expect(await readFixtureIn(files)).toMatchObject({ version });

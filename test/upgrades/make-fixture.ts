@@ -18,8 +18,8 @@ import { record } from './record.ts';
 import { dumpRows, expectRowsInEach } from './rows.ts';
 import { setScene, type Scene } from './scene/scene.ts';
 
-// Makes the fixture of the present version: an installation, what it answers, a backup and a portable copy of it, and
-// its rows as SQL. Later versions are tested with it, so it is made once, when the version is done.
+// Makes the fixture of the present version: an installation, its answers, a backup and a portable copy of it, and its
+// rows as SQL. Later versions are tested with it, so it is made once, when the version is finished.
 
 const usage = `Usage: npm run fixture [-- --to DIRECTORY]
 
@@ -32,7 +32,7 @@ const files = readOptionsOrExit(usage, { to: { type: 'string' } }, ({ to }) =>
 
 const dir = makeTemporaryDir();
 const variables = { DATA_DIR: join(dir, 'data') };
-/** What is still to be stopped, the newest last. */
+/** What must still be stopped, the newest last. */
 const running: (() => Promise<unknown>)[] = [];
 try {
   await makeFixture();
@@ -60,7 +60,7 @@ async function makeFixture(): Promise<void> {
   const whole = await start({ configFile }, { SMTP_URL: mail.url });
   const scene = await setScene(whole, { receiver, mail, hooks, runAccount });
   await running.pop()?.();
-  // Only serves requests: nothing changes while it is looked at and copied.
+  // Only serves requests, so that nothing changes while it is examined and copied.
   const quiet = await start({ configFile, role: 'api' });
   const fixture = await takeAnswers(quiet.url, scene);
   const database = embeddedIn(variables.DATA_DIR);
@@ -87,7 +87,7 @@ async function runAccount(...args: string[]): Promise<void> {
   await runTool('account', ...args);
 }
 
-/** As an operator runs one. */
+/** Runs a command as an operator does. */
 async function runTool(name: 'account' | 'backup', ...args: string[]): Promise<void> {
   const env = { PATH: process.env['PATH'] ?? '', HOME: dir, ...variables };
   const options = { cwd: projectDir, env };

@@ -5,14 +5,14 @@ import { runProgram, type Running } from '../journeys/process.ts';
 const local = '127.0.0.1';
 
 export type ProgramOptions = {
-  /** Where it finds its database and its secret. */
+  /** The variables that say where its database and its secret are. */
   variables: Record<string, string>;
   configFile: string;
   /** How far its clock is behind the machine's. */
   clockBehindMs?: number;
-  /** `api` serves requests only: nothing is delivered and nobody is connected meanwhile. */
+  /** `api` only serves requests: it delivers nothing and accepts no devices. */
   role?: 'all' | 'api';
-  /** A checkout of another version, which is run instead of this one. */
+  /** A checkout of another version to run instead of this one. */
   tree?: string;
   /** Where `runMigration` finds the migrations; the program's own if absent. */
   migrationsDir?: string;
@@ -22,7 +22,7 @@ export type Program = { url: string; mqttPort: number; stop(): Promise<void> };
 
 const clock = ['--import', './test/upgrades/set-clock.ts'];
 
-/** Starts the program; it may not be ready for long. */
+/** Starts the program, which may take long to be ready. */
 export function runService({
   variables,
   configFile,
@@ -49,7 +49,7 @@ export function runService({
   );
 }
 
-/** Starts the part of the program that migrates, alone. It ends when that is done. */
+/** Runs only the part of the program that migrates, and ends when that is done. */
 export function runMigration({ variables, clockBehindMs = 0, migrationsDir }: ProgramOptions) {
   const dir: Record<string, string> =
     migrationsDir === undefined ? {} : { MIGRATIONS_DIR: migrationsDir };
@@ -58,7 +58,7 @@ export function runMigration({ variables, clockBehindMs = 0, migrationsDir }: Pr
   });
 }
 
-/** What it listens on, once it is ready. Throws what it said where it ends instead. */
+/** Its addresses, once it is ready. Throws with its output if it ends instead. */
 export async function whenReady(running: Running): Promise<Program> {
   const [line] = await running.printed(/^\{.*"Ready\."\}$/m);
   const { http, mqtt } = JSON.parse(line) as Record<'http' | 'mqtt', { port: number } | undefined>;
@@ -80,8 +80,8 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
 const aCenturyDays = 36_500;
 
 /**
- * Writes the settings that a fixture is made and compared with. Nothing in it is ever too old: it is
- * read for years. The quotas are small, so that some notifications are held back.
+ * Writes the settings with which fixtures are made and compared. Nothing in a fixture is ever too old, because it is
+ * used for years. The quotas are small, so that some notifications are held back.
  */
 export async function writeConfig(dir: string, smsUrl: string): Promise<string> {
   const secretFile = join(dir, 'webhook-secret');

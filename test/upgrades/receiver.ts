@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 
 export type Text = { notificationId: number; phoneNumber: string; text: string };
 
-/** Takes SMS as a webhook of the operator's would. */
+/** Receives SMS as an operator's webhook would. */
 export type Receiver = { url: string; texts: Text[]; close(): Promise<void> };
 
 export async function startReceiver(): Promise<Receiver> {

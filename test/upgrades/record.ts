@@ -1,7 +1,7 @@
 import { ask, call } from './ask.ts';
 import { openWith, type AccountKeys, type Answer, type Opener } from './fixture.ts';
 
-/** What to ask about: whose keys, which profiles, and devices that may be somebody else's or gone. */
+/** What to ask about: accounts' credentials, profiles, and devices that may belong to others or be gone. */
 export type Subjects = { accounts: AccountKeys[]; uuids: string[]; pIds: string[] };
 
 type Asked = { path: string; accept?: string; opener?: Opener };
@@ -9,7 +9,7 @@ type Asked = { path: string; accept?: string; opener?: Opener };
 const csv = { accept: 'text/csv' };
 const ndjson = { accept: 'application/x-ndjson' };
 
-/** Every list also page by page: a cursor of before still leads on. */
+/** Every list is also asked page by page, because an earlier version's cursor must still work. */
 const ofAccount: Asked[] = [
   { path: '/v2/accounts' },
   { path: '/v2/accounts/audit' },
@@ -43,7 +43,7 @@ const ofAccount: Asked[] = [
   { path: '/v2/events?label=cellar', ...ndjson },
 ];
 
-/** Asked with an API key that is confined to a label: what it does not open is refused as before. */
+/** Asked with an API key that is confined to a label: what it may not read is refused as before. */
 const ofKey: Asked[] = [
   '/v2/devices',
   '/v2/jobs',
@@ -83,7 +83,7 @@ const ofNobody: Asked[] = [
   { path: '/console/session' },
 ];
 
-/** Asks every GET route for every account and device, with pages, and writes down what comes back. */
+/** Asks every GET route for every account and device, page by page, and records the answers. */
 export async function record(url: string, subjects: Subjects): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (const asked of ofNobody) answers.push(...(await walk(url, asked, null)));
@@ -112,7 +112,7 @@ async function listAsked(url: string, account: AccountKeys, { uuids, pIds }: Sub
     ...alarms.map(({ alarmId }) => ({ path: `/v2/alarms/${alarmId}` })),
     ...jobs.map(({ jobId }) => ({ path: `/v2/jobs/${jobId}` })),
     ...own.flatMap(ofDevice),
-    // Not found, however it is asked for: once a route is enough.
+    // For devices that are not found, one request per route is enough.
     ...others.flatMap(ofDevice).filter(({ path, accept }) => !path.includes('?') && !accept),
   ];
 }
@@ -133,7 +133,7 @@ async function walk(url: string, asked: Asked, account: AccountKeys | null): Pro
 
 type Document = { paths: Record<string, Record<string, unknown>> };
 
-/** They do not end, and have tests of their own. */
+/** Streams do not end, and have tests of their own. */
 const isStream = (path: string) => path.endsWith('/stream') || path === '/v2/streams';
 
 /** A route that is not asked, or has nothing to say, would not be compared. */
@@ -154,7 +154,7 @@ async function expectAllRoutes(url: string, answers: Answer[]): Promise<void> {
     );
 }
 
-/** Text says something; of JSON no list of the outermost object is empty, but for those of what is wrong. */
+/** Text says something; JSON does if no list in its outermost object is empty, except `degraded`. */
 function saysSomething(body: unknown): boolean {
   if (typeof body !== 'object' || body === null) return true;
   return !Object.entries(body).some(

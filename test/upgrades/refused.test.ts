@@ -39,7 +39,7 @@ describe.each(shareOf(refused))('an installation of $version', (fixture) => {
   });
   afterAll(() => installation?.remove());
 
-  /** All that a start could change: tables, rows, whose they are, and who may log in. */
+  /** Everything that a start could change: tables, rows, owners, and who may log in. */
   const look = () =>
     runOnFiles(installation.variables['DATA_DIR'] ?? '', async (client) => {
       const found = await findSchema(client);
@@ -60,7 +60,7 @@ describe.each(shareOf(refused))('an installation of $version', (fixture) => {
       };
     });
 
-  it('is refused, with the way through 0.4.0, and left as it is', async () => {
+  it('is refused, with the way through 0.4.0, and remains unchanged', async () => {
     const { variables, dir } = installation;
     const configFile = await writeConfig(dir, 'http://127.0.0.1:1/sms');
     const before = await look();
@@ -77,7 +77,7 @@ describe.each(shareOf(refused))('an installation of $version', (fixture) => {
   });
 });
 
-/** With a server of its own on them, as a version before 0.3.0 had it: one of this version would refuse them. */
+/** With a server of its own, configured as before 0.3.0: a server of this version would refuse the files. */
 async function runOnFiles<T>(dataDir: string, work: (client: Client) => Promise<T>): Promise<T> {
   const { clusterDir, owner } = await findCluster(dataDir);
   if (clusterDir === null) throw new Error(`There is no database in ${dataDir}.`);

@@ -2,12 +2,12 @@ import pg from 'pg';
 import type { Client } from 'pg';
 
 /**
- * Rows that are no use elsewhere: which migrations ran is the new database's own, and the feed names
+ * Tables whose rows are useless elsewhere: the new database records its own migrations, and the feed names
  * transactions of this server.
  */
 const leftOut = ['migration', 'event_feed'];
 
-/** The schema that this program's tables are in: versions from 0.2.0 on have one of their own. */
+/** The schema of this program's tables. Versions from 0.2.0 on have one of their own. */
 export async function findSchema(client: Client): Promise<string> {
   const { rows } = await client.query<{ schema: string }>(
     `select relnamespace::regnamespace::text as schema
@@ -19,8 +19,8 @@ export async function findSchema(client: Client): Promise<string> {
 }
 
 /**
- * All rows as SQL that fills a database which the same migrations made, whatever its kind: columns by
- * name, tables before those that refer to them, and where sequences stand.
+ * All rows as SQL that fills a database made by the same migrations, whatever its kind: columns by name, tables
+ * before those that refer to them, and the positions of sequences.
  */
 export async function dumpRows(client: Client): Promise<string> {
   const schema = await findSchema(client);
@@ -68,7 +68,7 @@ const emptyTables: Record<string, string> = {
   removed_device: 'work that is under way: a row goes when the rest of its device is deleted',
 };
 
-/** Throws where a table is empty without a reason: what a later migration does to it would not be seen. */
+/** Throws if a table is empty without a reason: what a later migration does to it would not be noticed. */
 export async function expectRowsInEach(client: Client): Promise<void> {
   const schema = await findSchema(client);
   const { rows: tables } = await client.query<{ name: string }>(

@@ -1,7 +1,7 @@
 import pg from 'pg';
 
-// Loaded before the program (`node --import`): its clock is behind the machine's by this much. So
-// sessions and tokens of an old installation are as old as they were, on whatever day it is read.
+// Loaded before the program (`node --import`): sets its clock behind the machine's. So the sessions and tokens of an
+// old installation are as old as they were, on whatever day it runs.
 const behindMs = Number(process.env['CLOCK_BEHIND_MS'] ?? 0);
 const MachineDate = Date;
 
@@ -16,7 +16,7 @@ globalThis.Date = new Proxy(MachineDate, {
     name === 'now' ? () => target.now() - behindMs : (Reflect.get(target, name) as unknown),
 });
 
-// The service goes by the database's clock, which is a function: what asks for it gets the same time.
+// The service uses the database's clock, through a function. Its callers get the same time.
 type Query = (...args: unknown[]) => unknown;
 const client = pg.Client.prototype as unknown as { query: Query };
 const { query } = client;

@@ -13,8 +13,8 @@ import { embeddedIn } from './database.ts';
 import { install } from './install.ts';
 import { startProgram, writeConfig } from './program.ts';
 
-// The way of docs/upgrading.md through 0.4.0, and back to it, with that version's own tree. It is in the history of a
-// full clone; its packages come from npm's cache or registry.
+// The way of docs/upgrading.md through 0.4.0, and back to it, with that version's own tree. A full clone has it in
+// its history; its packages come from npm's cache or registry.
 const run = promisify(execFile);
 const isInHistory = await run('git', ['cat-file', '-e', bridge.commit], { cwd: projectDir }).then(
   () => true,
@@ -35,7 +35,7 @@ describe.runIf(isInHistory)(`the tree of ${bridge.version}`, () => {
   afterAll(() => rm(dir, { recursive: true }));
 
   it.each(refused)(
-    'takes an installation of $version to where this one goes on',
+    'takes an installation of $version to where this version continues',
     async (fixture) => {
       const { variables, remove } = await install(fixture, 'backup');
       const options = {
@@ -53,7 +53,7 @@ describe.runIf(isInHistory)(`the tree of ${bridge.version}`, () => {
     },
   );
 
-  it('starts on a database that this version made, and this version on it again', async () => {
+  it('starts on a database that this version made, and this version starts on it again', async () => {
     const dataDir = join(dir, 'data');
     const options = { variables: { DATA_DIR: dataDir }, configFile: await configFile() };
     const account = { email: 'me@example.org', password: 'correct horse' };

@@ -45,7 +45,7 @@ describe.each(cases)('an installation of $version, from $kind', ({ fixture, kind
     return connectAs(program.mqttPort, { uuid, token });
   };
 
-  it('answers all that it is asked as before', async () => {
+  it('answers every request as before', async () => {
     await compareAnswers(program.url, fixture);
   });
 
@@ -54,7 +54,7 @@ describe.each(cases)('an installation of $version, from $kind', ({ fixture, kind
     program = await start();
   });
 
-  it('answers a repeated request as before, and makes nothing again', async () => {
+  it('answers a repeated request as before, and creates nothing again', async () => {
     const list = async (token: string) =>
       Promise.all(['/v2/purposes', '/v2/jobs'].map((path) => call(program.url, path, { token })));
     for (const { account, path, body, key, answer } of fixture.made ?? []) {
@@ -66,7 +66,7 @@ describe.each(cases)('an installation of $version, from $kind', ({ fixture, kind
     }
   });
 
-  it('delivers what waited to be delivered', async () => {
+  it('delivers what was waiting to be delivered', async () => {
     const { account, uuid, notificationIds } = fixture.queued;
     const path = `/v2/devices/${uuid}/notifications`;
     const { token } = keysOf(account);
@@ -81,7 +81,7 @@ describe.each(cases)('an installation of $version, from $kind', ({ fixture, kind
     expect(taken.toSorted()).toEqual(notificationIds.toSorted());
   });
 
-  it('lets its devices in with the tokens that they have, and nobody else', async () => {
+  it("accepts its devices' tokens, and no others", async () => {
     for (const { uuid, opens, refused } of fixture.devices) {
       const token = [...opens, ...refused];
       const found = [];
@@ -121,7 +121,7 @@ describe.each(cases)('an installation of $version, from $kind', ({ fixture, kind
     );
   });
 
-  it('keeps the sessions of before, and its passwords', async () => {
+  it('keeps existing sessions and passwords', async () => {
     for (const { email, password, earlierPassword, token, pair } of fixture.accounts) {
       for (const known of [token, pair.token])
         expect(await ask(program.url, '/v2/accounts', { token: known })).toMatchObject({
@@ -132,7 +132,7 @@ describe.each(cases)('an installation of $version, from $kind', ({ fixture, kind
       const { data } = await call<Pair>(program.url, '/v1/auth/refresh', refresh);
       expect((await ask(program.url, '/v2/accounts', { token: data.token })).status).toBe(200);
       expect((await call<Pair>(program.url, '/v1/auth/refresh', refresh)).data).toEqual(data);
-      // A refresh token is good once: when its successor has been used another use ends the session.
+      // A refresh token can be used once. When its successor has been used, using it again ends the session.
       const next = { method: 'POST', token: data.token, body: data };
       expect((await ask(program.url, '/v1/auth/refresh', next)).status).toBe(200);
       expect((await ask(program.url, '/v1/auth/refresh', refresh)).status).toBe(401);
@@ -144,7 +144,7 @@ describe.each(cases)('an installation of $version, from $kind', ({ fixture, kind
     }
   });
 
-  it('knows a measurement that comes again', async () => {
+  it('recognises a repeated measurement', async () => {
     const { account, path, body } = fixture.answers.find(isHistory) ?? {};
     const { measurements } = body as { measurements: unknown[] };
     const { token } = keysOf(account ?? '');

@@ -10,7 +10,7 @@ import { describeIssue } from '../../lib/schema.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import { readArguments, UsageError } from '../command-line.ts';
 
-/** What is asked for. Times in ms; null where they are not given. */
+/** The options. Times in ms; null if they are not given. */
 export type Options =
   | { kind: 'help' }
   | { kind: 'vectors'; folder: string; isJson: boolean }
@@ -111,10 +111,10 @@ npm prints the command that it runs to standard output; npm run --silent engine 
 Exit status: 0 on success, 1 if an answer differs or the input is wrong, 2 if an option is wrong.
 `;
 
-/** Something in a file or a stream that cannot be used; the message says where. */
+/** Unusable content of a file or a stream. The message says where. */
 export class InputError extends Error {}
 
-/** Reads JSON; `where` names the file, and `fromLine` the line of it at which the text begins. Throws `InputError`. */
+/** Parses JSON. `where` names the file, and `fromLine` the line at which the text begins. Throws `InputError`. */
 export function readJson(text: string, where: string, fromLine = 1): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -129,7 +129,7 @@ export function readJson(text: string, where: string, fromLine = 1): unknown {
 
 const mostProblems = 20;
 
-/** The value as the schema reads it. Throws `InputError` with every problem and its JSON Pointer, a line each. */
+/** Parses the value with the schema. Throws `InputError` with a line for each problem and its JSON Pointer. */
 export function parseWith<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
@@ -142,25 +142,25 @@ export function parseWith<Schema extends z.ZodType>(
     message: describeIssue(issue.message),
     path: jsonPointer(issue.path),
   }));
-  // A name that nobody knows is mostly one that is missing, misspelt.
+  // An unknown name is usually a misspelling of one that is missing.
   const lines = [...problems, ...warnOfUnknown(schema, value)];
   refuse(lines.map((one) => `${where} ${path}${one.path}: ${one.message}`));
 }
 
-/** Throws `InputError` that has the first of these lines. */
+/** Throws `InputError` with the first of these lines. */
 function refuse(lines: readonly string[]): never {
   const more = lines.length - mostProblems;
   const told = lines.slice(0, mostProblems).map(oneSpace);
   throw new InputError([...told, ...(more > 0 ? [`And ${more} more.`] : [])].join('\n'));
 }
 
-/** The place of a whole file has no pointer. */
+/** A problem of a whole file has no pointer. */
 const oneSpace = (line: string) => line.replace(' : ', ': ');
 
-/** A line that is not empty, and its number from 1 on. */
+/** A line that is not empty, and its number, from 1. */
 type Line = { line: number; text: string };
 
-/** The lines of a text as they come. Throws `InputError` where it cannot be read. */
+/** The lines of a text as they arrive. Throws `InputError` if it cannot be read. */
 export async function* readLines(input: Readable, name: string): AsyncGenerator<Line> {
   input.setEncoding('utf8');
   let rest = '';
@@ -180,18 +180,18 @@ export async function* readLines(input: Readable, name: string): AsyncGenerator<
   if (rest.trim() !== '') yield { line: line + 1, text: rest };
 }
 
-/** A purpose, and where it was written: a file, and its JSON Pointer in that. */
+/** A purpose, and where it was found: a file, and a JSON Pointer in it. */
 type Found = { purpose: Purpose; where: string; path: string; sent: unknown };
 
-/** The purposes of a profile, and what is probably a mistake in them, a line each. */
+/** The purposes of a profile, and a warning line for each probable mistake. */
 type Read = { purposes: Purpose[]; warnings: string[] };
 
-/** Reads files of which each has a purpose, a list of purposes, or a profile. Throws `InputError`. */
+/** Reads files that each contain a purpose, a list of purposes, or a profile. Throws `InputError`. */
 export function readPurposes(files: readonly string[]): Read {
   return check(files.flatMap((file) => findPurposes(readJson(readText(file), file), file)));
 }
 
-/** The same of a value that was read already. */
+/** The same for a value that is parsed already. */
 export function parsePurposes(value: unknown, where: string, path: string): Purpose[] {
   return check(findPurposes(value, where, path)).purposes;
 }

@@ -34,7 +34,7 @@ import { aheadMs } from '../../ingest/rules/watermark.ts';
 import { InputError, parsePurposes, parseWith } from './options.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
-/** What is told of a stream, one after the other; `line` where a line of it led there. */
+/** What a stream leads to, in order; `line` if a line of the stream caused it. */
 export type Told =
   | ({ kind: 'tick'; arrivedTs: WallMs } & Led)
   | ({ kind: 'measured'; line: number; arrivedTs: WallMs; measurement: Measurement } & Led)
@@ -43,13 +43,13 @@ export type Told =
   | { kind: 'entered'; line: number; arrivedTs: WallMs; moves: Moved | null }
   | { kind: 'installed'; line: number; arrivedTs: WallMs; place: Place };
 
-/** A device to which a stream happens, line by line. Times are those of the stream. */
+/** Runs a stream through a device, line by line. All times are those of the stream. */
 export class Play {
   readonly #purposes: Purpose[];
   #device: Device | null = null;
   #nowTs: WallMs | null;
 
-  /** `installedTs`: when the profile becomes current; null: as the first line arrives. */
+  /** `installedTs`: when the profile becomes current; null: when the first line arrives. */
   constructor(purposes: Purpose[], installedTs: number | null) {
     this.#purposes = purposes;
     this.#nowTs = installedTs;
@@ -65,7 +65,7 @@ export class Play {
     return this.#nowTs;
   }
 
-  /** What a line of the stream leads to, with the ticks that are due before it. Throws `InputError`. */
+  /** What a line of the stream leads to, after the ticks that are due before it. Throws `InputError`. */
   *happen(happening: Happening, line: number, where: string): Generator<Told> {
     const arrivedTs = arrivalOf(happening, this.#nowTs, where);
     const device = (this.#device ??= new Device(this.#purposes, arrivedTs));
@@ -94,7 +94,7 @@ export class Play {
     for (const remark of remarks) yield { kind: 'remark', line, arrivedTs, ...remark };
   }
 
-  /** Lets time go on: what is due by then. */
+  /** Advances the time: the ticks that are due by then. */
   *runUntil(untilTs: number): Generator<Told> {
     this.#nowTs = Math.max(untilTs, this.#nowTs ?? untilTs);
     for (const tick of this.#device?.ticksUntil(untilTs) ?? []) {
@@ -106,12 +106,12 @@ export class Play {
 
 const tickAt = (arrivedTs: WallMs) => (led: Led) => ({ kind: 'tick' as const, arrivedTs, ...led });
 
-/** Told on `down/errors`: what is odd about the device's clock. */
+/** A notice on `down/errors` about the device's clock. */
 type Remark = { reason: string; message: string };
 
 /**
- * Which measurements of a device are evaluated, in which order, and as of when: by the rules of the service, for a device
- * whose measurements are all stored.
+ * Decides which measurements of a device are evaluated, in which order, and at what time. It uses the service's rules,
+ * for a device whose measurements are all stored.
  */
 class Arrival {
   readonly #queue: GivenTimestamps = { lastArrival: null };
@@ -124,7 +124,7 @@ class Arrival {
     remarked: null,
   };
 
-  /** Hands on each measurement of a message with the time at which it is taken; null: it is not evaluated. */
+  /** Passes each measurement of a message to `take`, with the time for its evaluation; null: it is not evaluated. */
   receive(
     sent: readonly SentMeasurement[],
     arrivedTs: WallMs,
@@ -153,7 +153,7 @@ class Arrival {
     });
   }
 
-  /** Adds the newest value of each silent sense to what an event that fired tells. */
+  /** Adds the newest value of each silent sense to an event that fired. */
   addSilent(event: SenseEvent): void {
     addSilentSenses(this.#known, event);
   }
@@ -165,7 +165,7 @@ class Arrival {
     return Object.fromEntries(all.flatMap(([sId, newest]) => (newest ? [[sId, newest]] : [])));
   }
 
-  /** A profile may come later that reads them: all are watched. */
+  /** Watches all senses, because a later profile may read them. */
   #watch(sent: readonly SentMeasurement[]): void {
     const watched = new Map(this.#known.watched);
     for (const { sId } of sent) if (!watched.has(sId)) watched.set(sId, watched.size);
@@ -176,10 +176,13 @@ class Arrival {
   }
 }
 
-/** What became of a measurement: `outcome` null where it was not evaluated, `forced` the ticks that it forced. */
+/** The result of a measurement: `outcome` is null if it was not evaluated; `forced` are the ticks that it forced. */
 type Measured = { measurement: Measurement; forced: Evaluated[]; outcome: Evaluated | null };
 
-/** A device for which the service evaluates, without the service: the engine alone, and which measurements count. */
+/**
+ * A device evaluated by the service's rules, without the service: only the engine, and the rules for which measurements
+ * count.
+ */
 export class Device {
   readonly #arrival = new Arrival();
   readonly #listening: Listening;
@@ -207,7 +210,7 @@ export class Device {
     return this.#evaluator.nextDueTs();
   }
 
-  /** Another profile takes the place of the current one. */
+  /** Replaces the current profile by another one. */
   install(purposes: Purpose[], arrivedTs: WallMs): void {
     this.#profile = compileProfile('', purposes);
     this.#evaluator = this.#from(startRuntime(this.#profile, arrivedTs));
@@ -215,20 +218,20 @@ export class Device {
   }
 
   /**
-   * The device says where it is. The event that records it; null where it was there already, or the report is older than
-   * the one before it, or is that one again.
+   * The device reports its state. Returns the event that records it; null if it was in that state already, or if the
+   * report is older than or equal to the previous one.
    */
   enter(to: Place, said: Said, arrivedTs: WallMs): DeviceEvent | null {
     const { evId, ts = arrivedTs } = said;
     const reported = { ...to, ts };
-    // Nothing is refused for being too far ahead: any time may have been reported rightly.
+    // No report is too far ahead here: any time may be right.
     const known = { isStamped: said.ts === undefined, latestTs: Infinity };
     if (isOldReport(this.#reported, reported, known)) return null;
     this.#reported = reported;
     return this.#enter(to, { evId, ts }, arrivedTs);
   }
 
-  /** The device stands there, without a report. */
+  /** Puts the device into a state without a report. */
   standIn(place: Place, arrivedTs: WallMs): void {
     this.#enter(place, { ts: arrivedTs }, arrivedTs);
   }
@@ -239,7 +242,7 @@ export class Device {
     return reportedMoveOf('', from, to, said);
   }
 
-  /** The clock by which messages arrive was ahead, and is right again: it is `nowTs`. */
+  /** The clock for arrivals was ahead and is right again: it is `nowTs`. */
   setClockRight(nowTs: WallMs): void {
     this.#evaluator = this.#from(broughtBack(this.#profile, this.#settle(), nowTs + aheadMs));
   }
@@ -248,7 +251,7 @@ export class Device {
     return this.#evaluator.ticksUntil(untilTs).map((tick) => this.#told(tick));
   }
 
-  /** A message with measurements; each in the order in which they are evaluated. */
+  /** Evaluates a message with measurements. Returns them in the order of evaluation. */
   measure(
     sent: readonly SentMeasurement[],
     arrivedTs: WallMs,
@@ -276,7 +279,7 @@ export class Device {
     return describeEvaluation(this.#profile, found, { nowTs });
   }
 
-  /** What is kept of it now; evaluated is from that on. */
+  /** Takes the device's current evidence, and continues the evaluation from there. */
   #settle(): Runtime {
     const runtime = this.#evaluator.end();
     this.#evaluator = this.#from(runtime);
@@ -293,10 +296,10 @@ export class Device {
   }
 }
 
-/** What a report of a state says beside the place. */
+/** The members of a state report besides the state. */
 type Said = { evId?: number | undefined; ts?: number | undefined };
 
-/** One thing that happens to a device; `arrivedTs` absent: see `arrivalOf`. `install` says where it was written. */
+/** Something that happens to a device. Without `arrivedTs`, see `arrivalOf`. */
 export type Happening = { arrivedTs?: WallMs | undefined } & (
   | { kind: 'message'; sent: SentMeasurement[] }
   | { kind: 'tick'; arrivedTs: WallMs }
@@ -308,7 +311,7 @@ export type Happening = { arrivedTs?: WallMs | undefined } & (
 const Arriving = z.object({ arrivedTs: SentTs.optional() });
 const Several = z.array(SentMeasurement).min(1).max(maxItems);
 
-/** Reads a line of a stream, or a step of a vector. Throws `InputError`; `where` names the place. */
+/** Parses a line of a stream, or a step of a vector. Throws `InputError`; `where` names the place. */
 export function parseHappening(value: unknown, where: string): Happening {
   if (Array.isArray(value)) return message(parseWith(Several, value, where));
   const { arrivedTs } = parseWith(Arriving, value, where);
@@ -351,7 +354,10 @@ const message = (sent: SentMeasurement[], arrivedTs?: WallMs): Happening => ({
   arrivedTs,
 });
 
-/** When it arrives: without `arrivedTs` at the newest time it has, so that nothing is ahead, and never before what came before, unless the clock is set right. */
+/**
+ * The time of arrival. Without `arrivedTs` it is the newest time in the line, so that nothing is ahead. It is never
+ * before the previous one, unless the line corrects the clock.
+ */
 export function arrivalOf(happening: Happening, lastTs: number | null, where: string): number {
   const { arrivedTs, kind } = happening;
   if (arrivedTs !== undefined) {
@@ -366,7 +372,7 @@ export function arrivalOf(happening: Happening, lastTs: number | null, where: st
   throw new InputError(`${where}: the first line must give a time: ts or arrivedTs.`);
 }
 
-/** A move, and what records it: null where the device entered the state it was in. */
+/** A move, and the event that records it; null if the device entered the state in which it was. */
 export type Moved = Place & {
   event:
     | (Pick<DeviceEvent, 'event' | 'oldValue' | 'newValue'> & {
@@ -379,7 +385,7 @@ export type Fired = EventName & {
   name: string;
   record: boolean;
   tells: Tells;
-  /** Whether people are told, where only the episode could be against it. */
+  /** Whether people are notified, as far as the episode decides it. */
   ring: boolean;
   first: boolean;
   ts: number;
@@ -388,7 +394,7 @@ export type Fired = EventName & {
   why: CauseDetail[];
 };
 
-/** What one measurement, or one tick, led to, with the members that vectors have (test/vectors/README.md), and more. */
+/** What a measurement or a tick led to. It has the members of vectors (test/vectors/README.md), and more. */
 export type Led = { fires: Fired[]; ended: EventName[]; shows: string[]; moves?: Moved };
 
 export function ledBy({ firings, ended, transition }: Evaluated): Led {
@@ -400,7 +406,7 @@ export function ledBy({ firings, ended, transition }: Evaluated): Led {
   };
 }
 
-/** Whether there is anything to tell. */
+/** Whether there is anything to report. */
 export const isSomething = ({ fires, ended, moves }: Led): boolean =>
   fires.length > 0 || ended.length > 0 || moves !== undefined;
 
@@ -416,7 +422,7 @@ function firedOf(
   transition: Transition | undefined,
 ): Fired {
   const { puId, stId, evId } = event.cause.engine;
-  // A notice of a move is told where the device came from another state. The move may be another event's.
+  // A notice of a move is sent if the device came from another state. The move may be another event's.
   const isReentry = asksForMove(actions) && transition !== undefined && !transition.event;
   const ring = (tells === 'notice' && !isReentry) || (tells === 'alarm' && first);
   const { senses } = event.cause;
@@ -424,7 +430,7 @@ function firedOf(
   return { puId, stId, evId, name, record, tells, ring, first, ts, ageMs, senses, why };
 }
 
-/** "2026-11-23 08:10:00.000Z"; a time that no calendar has stays a number. */
+/** "2026-11-23 08:10:00.000Z". A time outside the calendar stays a number. */
 export function timeText(ts: number): string {
   const time = new Date(ts);
   return Number.isNaN(time.getTime()) ? `${ts} ms` : time.toISOString().replace('T', ' ');

@@ -18,12 +18,12 @@ import {
 import type { WriteLine } from './write.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
-/** What is wrong with an answer; `case` counts from 0. */
+/** A difference in an answer; `case` counts from 0. */
 type Wrong = { file: string; case: number; rule: string } & Difference;
 
 /**
- * Compares another engine's answers with what the cases of test/vectors say. Whether all of them agree; files that
- * have no answers are named, and are no difference. Throws `InputError`.
+ * Compares another engine's answers with the cases of test/vectors. Returns whether all agree. Files without answers
+ * are listed, but are no difference. Throws `InputError`.
  */
 export async function checkVectors(
   { folder, isJson }: { folder: string; isJson: boolean },
@@ -78,7 +78,7 @@ function asText({ file, case: index, rule, path, expected, found }: Wrong): stri
   return `${place}: expected ${shown(expected)}, found ${shown(found)}\n    ${rule}`;
 }
 
-/** What is long is not read to its end. */
+/** Nobody reads a long value to its end. */
 function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
@@ -92,11 +92,11 @@ function summary(cases: number, agree: number, unanswered: string[]): string {
 const Place = z.object({ puId: z.int(), stId: z.int() });
 const Step = z.record(z.string(), z.json());
 
-/** What an engine answers to a case: of each step what it led to, with the names that the case has. */
+/** An engine's answer to a case: what each step led to, with the names that the case has. */
 export const Answer = z.object({ rule: z.string(), steps: z.array(Step), ends: Place });
 export type Answer = z.infer<typeof Answer>;
 
-/** A case of test/vectors, as its README describes it: what an engine is given, and what it has to answer. */
+/** A case of test/vectors, as its README describes it: the input of an engine, and its expected answer. */
 export const Case = Answer.extend({
   purposes: z.array(z.json()),
   installedTs: z.int().default(0),
@@ -105,12 +105,12 @@ export const Case = Answer.extend({
 });
 export type Case = z.infer<typeof Case>;
 
-/** `name`: without its ending. */
+/** `name`: without its extension. */
 type CaseFile = { name: string; cases: Case[] };
 
 const folder = fileURLToPath(new URL('../../../test/vectors', import.meta.url));
 
-/** Reads test/vectors. Throws `InputError` where the installation has none. */
+/** Reads test/vectors. Throws `InputError` if the installation does not have it. */
 export function readCases(): CaseFile[] {
   return listFiles(folder)
     .filter((file) => file.endsWith('.json'))
@@ -132,7 +132,7 @@ function listFiles(of: string): string[] {
 
 const endings = ['.json', '.ndjson'];
 
-/** Which of a folder's files have answers, by the name of the file of cases. Throws `InputError`. */
+/** The files of a folder that have answers, by the name of the file of cases. Throws `InputError`. */
 function findAnswers(folder: string, names: readonly string[]): Map<string, string> {
   const found = new Map<string, string>();
   for (const file of listFiles(folder)) {
@@ -140,7 +140,7 @@ function findAnswers(folder: string, names: readonly string[]): Map<string, stri
     if (!ending) continue;
     const name = file.slice(0, -ending.length);
     const path = join(folder, file);
-    // A file whose name is misspelt would not be looked at.
+    // Otherwise a file with a misspelled name would be ignored.
     if (!names.includes(name))
       throw new InputError(`${path}: no such cases. Known cases: ${names.join(', ')}.`);
     const other = found.get(name);
@@ -152,7 +152,7 @@ function findAnswers(folder: string, names: readonly string[]): Map<string, stri
   throw new InputError(`${folder} has no answers: expected files like ${example}.`);
 }
 
-/** The answers of a file by the rules of their cases: an array, or a line for each. Throws `InputError`. */
+/** The answers in a file by the rules of their cases: an array, or one per line. Throws `InputError`. */
 function readAnswers(file: string): Map<string, Answer> {
   const text = readText(file);
   const all = file.endsWith('.ndjson')
@@ -173,13 +173,13 @@ function readAnswers(file: string): Map<string, Answer> {
   return byRule;
 }
 
-/** Where an answer is another one than expected; `path` is a JSON Pointer into it. */
+/** A place where an answer differs from the expected one; `path` is a JSON Pointer into it. */
 type Difference = { path: string; expected: unknown; found: unknown };
 
-/** What only an engine has to know that decides whom to tell, or when to look again: an answer may leave it out. */
+/** Members for an engine that decides whom to notify, or when to evaluate next. An answer may omit them. */
 const mayLack = new Set(['ring', 'first', 'ageMs', 'why', 'ended', 'nextDueTs']);
 
-/** What is given to an engine: an answer need not repeat it. */
+/** Input of an engine, which an answer need not repeat. */
 const isGiven = new Set([
   'measurement',
   'message',
@@ -190,7 +190,7 @@ const isGiven = new Set([
   'arrivedTs',
 ]);
 
-/** Compares all that the case says, and no more: members that only the answer has are let be. */
+/** Compares everything that the case specifies, and ignores members that only the answer has. */
 export function compareAnswer(expected: Case, answer: Answer): Difference[] {
   const { steps, ends } = expected;
   if (steps.length !== answer.steps.length) {
@@ -204,11 +204,11 @@ export function compareAnswer(expected: Case, answer: Answer): Difference[] {
   return [...ofSteps, ...compare(ends, answer.ends, '/ends')];
 }
 
-/** Of what a measurement or a tick led to: no `ticks` and no `moves` mean that there are none. */
+/** Compares what a measurement or a tick led to. Absent `ticks` and `moves` mean that there are none. */
 function compareLed(expected: Members, found: unknown, path: string): Difference[] {
   const { ticks = [], moves, ...rest } = expected;
   const { ticks: foundTicks = [], moves: foundMoves = null, ...foundRest } = membersOf(found);
-  // Of a reported state only some cases say what it records.
+  // For a reported state only some cases specify what it records.
   const isReport = moves === undefined && expected['fires'] === undefined;
   return [
     ...compareAll(ticks, foundTicks, `${path}/ticks`),
@@ -251,7 +251,7 @@ function compare(expected: unknown, found: unknown, path: string): Difference[] 
 const membersOf = (value: unknown): Members =>
   typeof value === 'object' && value !== null ? (value as Members) : {};
 
-/** What this engine answers to a case, with all members that an answer may have. */
+/** This engine's answer to a case, with all members that an answer may have. */
 function answerCase({ rule, purposes, installedTs, listening, starts, steps }: Case) {
   const where = JSON.stringify(rule);
   const parsed = parsePurposes(purposes, where, '/purposes');
@@ -297,7 +297,7 @@ function answerStep(device: Device, happening: Happening, arrivedTs: WallMs, isM
 
 const ledByAll = (ticks: readonly Evaluated[]): Led[] => ticks.map(ledBy).filter(isSomething);
 
-/** Writes what this engine answers to every case: a file of NDJSON beside each of test/vectors. Throws `InputError`. */
+/** Writes this engine's answer to every case: an NDJSON file for each file of test/vectors. Throws `InputError`. */
 export async function writeAnswers(folder: string, out: WriteLine): Promise<void> {
   makeFolder(folder);
   for (const { name, cases } of readCases()) {

@@ -22,7 +22,7 @@ import type { WallMs } from '../../lib/clock-readings.ts';
 type Asked = Extract<Options, { kind: 'play' }>;
 type Ingress = { input: Readable; out: WriteLine; warn: WriteLine };
 
-/** Lets a stream happen to a device that has the purposes of the files, and tells what that leads to. Throws `InputError`. */
+/** Runs a stream through a device with the files' purposes, and writes what that leads to. Throws `InputError`. */
 export async function playStream(asked: Asked, { input, out, warn }: Ingress): Promise<void> {
   const { files, stream, isJson, installedTs, untilTs } = asked;
   const { purposes, warnings } = readPurposes(files);
@@ -64,7 +64,9 @@ function textOf(told: Told, { device }: Play): string {
   return device ? writeText(told, device.profile) : '';
 }
 
-/** Where the device stands after the stream, and when a tick is due; `explains`: what each cause waits for too. */
+/**
+ * Writes the device's state after the stream, and when a tick is due; with `explains`, also what each cause waits for.
+ */
 async function writeEnd(
   { device, nowTs }: Play,
   { isJson, explains }: { isJson: boolean; explains: boolean },
@@ -96,7 +98,7 @@ function explanation(device: Device, nowTs: WallMs): string[] {
     ]);
 }
 
-/** What is told, for people: one line or more. Times are in UTC. */
+/** The text for people: one line or more. Times are in UTC. */
 function writeText(told: Told, profile: Profile): string {
   const at = timeText(told.arrivedTs);
   const atLine = 'line' in told ? `line ${told.line}` : 'tick';
@@ -160,7 +162,7 @@ function moveText({ event, ...to }: Moved, profile: Profile): string {
   return `moves to ${placeText(to, profile)} (${event.event} from ${event.oldValue})`;
 }
 
-/** Writes a line; resolves when there is room for another. */
+/** Writes a line. Resolves when the output accepts another. */
 export type WriteLine = (line: string) => Promise<void>;
 
 export function lineWriter(output: Writable): WriteLine {

@@ -14,7 +14,7 @@ import {
   untilInterrupted,
 } from '../command-line.ts';
 
-/** `npm run restore` of a portable copy: gives the exit status. */
+/** Runs `npm run restore` for a portable copy. Returns the exit status. */
 export async function restorePortably(
   config: Config,
   copyDir: string,
@@ -49,8 +49,8 @@ export async function restorePortably(
 }
 
 /**
- * Puts a portable copy into the empty database that `databaseUrl` names, or makes an embedded one of it
- * in a data directory that has none. Throws a StartError for what its user can mend.
+ * Restores a portable copy into the empty database of `databaseUrl`, or into a new embedded one in a data directory
+ * that has none. Throws a StartError for a problem that the user can fix.
  */
 export async function restorePortableCopy(
   config: Pick<Config, 'databaseUrl' | 'dataDir' | 'secret' | 'previousSecret'>,
@@ -74,7 +74,7 @@ export async function restorePortableCopy(
   });
 }
 
-/** Devices' tokens and sessions are signed with it: with another one they would all be refused. */
+/** The secret signs devices' tokens and sessions. With another one they would all be refused. */
 async function checkSecret(
   { secret, previousSecret }: Pick<Config, 'secret' | 'previousSecret'>,
   copyDir: string,

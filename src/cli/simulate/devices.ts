@@ -12,13 +12,13 @@ import {
   type Reply,
 } from './rest.ts';
 
-/** A connected device. It accepts every profile it is handed and counts what it is told. */
+/** A connected device. It accepts every profile and counts the messages that it receives. */
 export type SimulatedDevice = {
   readonly uuid: string;
   readonly ledger: Ledger;
   /** Resolves when the service acknowledged that the device accepted its first profile. */
   readonly accepted: Promise<void>;
-  /** Messages that wait for their acknowledgement. */
+  /** The number of messages without an acknowledgement yet. */
   readonly waiting: () => number;
   /** Publishes the next reading of every sense in one message. */
   publish(): void;
@@ -31,18 +31,18 @@ export type DeviceOptions = {
   protocol: Protocol;
   insecure: boolean;
   tally: Tally;
-  /** Aborts when nobody wants it any more, before it is connected. */
+  /** Aborts if the device is no longer needed before it is connected. */
   signal: AbortSignal;
 };
 
-/** What a device speaks; `mqtt` is 3.1.1. */
+/** The protocols of devices; `mqtt` is 3.1.1. */
 export const protocols = ['mqtt', 'mqtt5', 'http'] as const;
 export type Protocol = (typeof protocols)[number];
 
-/** Sends a payload to a topic below `up/`; resolves when it was acknowledged, rejects when it will never be. */
+/** Sends a payload to a topic below `up/`. Resolves when it is acknowledged, and rejects if it never will be. */
 type Send = (topic: string, payload: string) => Promise<void>;
 
-/** What a device does, whatever it speaks: `hear` is told what arrives below `down/`. */
+/** A device's behaviour over any protocol. `hear` receives the messages below `down/`. */
 function createBehaviour({ index, tally }: DeviceOptions, send: Send) {
   const accepted = Promise.withResolvers<void>();
   function hear(topic: string, payload: unknown): void {
@@ -69,7 +69,7 @@ function createPublisher(send: Send, index: number, tally: Tally) {
     ledger,
     waiting: () => waiting,
     publish() {
-      // Each reading has a moment of its own, so that none can pass for another one.
+      // Each reading has its own time, so that none can be mistaken for another.
       const ts = (lastTs = Math.max(Date.now(), lastTs + 1));
       const readings = readingsAt(index, n).map((reading) => ({ ...reading, ts }));
       n += 1;
@@ -89,11 +89,11 @@ function createPublisher(send: Send, index: number, tally: Tally) {
   };
 }
 
-/** The senses a simulated device has; temperature in °C, humidity in percent. */
+/** The senses of a simulated device: temperature in °C, humidity in percent. */
 const temperature = '0x10';
 const humidity = '0x11';
 
-/** What a device says of itself when it is registered; specification section 2.4. */
+/** A device's description for its registration; specification section 2.4. */
 export function configurationOf(index: number) {
   const serial = String(index + 1).padStart(5, '0');
   return {
@@ -121,8 +121,8 @@ const cycle = 24;
 const doorOpen = 10;
 
 /**
- * What device `index` measures the `n`th time: a cold room whose door stands open for a part of each
- * cycle. The same arguments give the same values, rounded to two decimals.
+ * What device `index` measures the `n`th time: a cold room whose door is open for part of each cycle. The same
+ * arguments give the same values, rounded to two decimals.
  */
 export function readingsAt(index: number, n: number): { sId: string; val: number }[] {
   const phase = (n + index * 7) % cycle;
@@ -136,7 +136,7 @@ export function readingsAt(index: number, n: number): { sId: string; val: number
   ];
 }
 
-/** Between -1 and 1, spread evenly; an integer hash, so that nothing is random between two runs. */
+/** Evenly distributed between -1 and 1. An integer hash, so that all runs are equal. */
 function noise(index: number, n: number, salt: number): number {
   let x =
     Math.imul(index + 1, 0x9e3779b1) ^ Math.imul(n + 1, 0x85ebca6b) ^ Math.imul(salt, 0xc2b2ae35);
@@ -149,13 +149,13 @@ function round(value: number): number {
   return Math.round(value * 100) / 100;
 }
 
-/** One request that sends is under way, and one that waits for messages. */
+/** One request that sends, and one that waits for messages. */
 const connections = 2;
 const pollSeconds = 25;
 const retryMs = 500;
 const topics = 'profile,configuration,state,display,errors,token';
 
-/** Sends over HTTP, one message after the other, and waits for its messages with long polls. Throws when not let in. */
+/** Sends over HTTP, one message after the other, and receives with long polls. Throws if the device is refused. */
 export async function connectHttpDevice(options: DeviceOptions): Promise<SimulatedDevice> {
   const { registration, insecure, tally } = options;
   const uuid = registration.deviceAuthUuid;
@@ -176,7 +176,7 @@ export async function connectHttpDevice(options: DeviceOptions): Promise<Simulat
       ...(body === undefined ? {} : { body }),
     });
 
-  /** Until it is answered with 200: what comes twice is stored once. */
+  /** Repeats a request until it is answered with 200. What arrives twice is stored once. */
   async function insist(...args: Parameters<typeof request>): Promise<Reply> {
     for (;;) {
       const reply = await request(...args).catch(() => null);
@@ -190,7 +190,7 @@ export async function connectHttpDevice(options: DeviceOptions): Promise<Simulat
 
   let last: Promise<unknown> = Promise.resolve();
   const send = async (topic: string, payload: string): Promise<void> => {
-    // In their order: the next one goes when this one is stored.
+    // Keeps the order: the next message is sent when this one is stored.
     const sent = last.then(() => insist('POST', `up/${topic}`, payload));
     last = sent.catch(() => undefined);
     await sent;
@@ -236,7 +236,7 @@ function httpAddressOf({ protocol, host, port }: RegistrationAnswer): string {
 
 const connectTimeoutMs = 30_000;
 
-/** Connects with the device's own credentials and listens to all its topics. Throws when not let in. */
+/** Connects with the device's own credentials and subscribes to all its topics. Throws if the device is refused. */
 export async function connectMqttDevice(options: DeviceOptions): Promise<SimulatedDevice> {
   const { registration, protocol, tally, index } = options;
   const uuid = registration.deviceAuthUuid;
@@ -264,11 +264,11 @@ export async function connectMqttDevice(options: DeviceOptions): Promise<Simulat
 
   async function listen(): Promise<void> {
     const listening = client;
-    // One that waits for its SUBACK would connect again and again.
+    // A client that waits for its SUBACK would keep reconnecting.
     const end = () => void listening.end(true);
     options.signal.addEventListener('abort', end, { once: true });
     if (options.signal.aborted) end();
-    // It connects again by itself, and sends again what was not acknowledged.
+    // It reconnects by itself, and sends again what was not acknowledged.
     listening.on('error', () => undefined);
     listening.on('reconnect', () => (tally.reconnects += 1));
     listening.on('message', (topic, payload) => {
@@ -284,7 +284,7 @@ export async function connectMqttDevice(options: DeviceOptions): Promise<Simulat
     await listening.subscribeAsync(topics, { qos: 1 });
   }
 
-  /** Once all that it has sent is acknowledged. */
+  /** Logs in again once everything that was sent is acknowledged. */
   async function logInWith(token: string): Promise<void> {
     await client.endAsync();
     if (isOver) return;
@@ -300,7 +300,7 @@ export async function connectMqttDevice(options: DeviceOptions): Promise<Simulat
   return { uuid, ...behaviour, disconnect };
 }
 
-/** The connector's address from the answer to the registration; `/mqtt` is where WebSocket is served. */
+/** The connector's address from the answer to the registration. WebSocket is served at `/mqtt`. */
 function addressOf({ protocol, host, port }: RegistrationAnswer): string {
   const scheme = protocol.toLowerCase();
   const path = scheme.startsWith('ws') ? '/mqtt' : '';
@@ -310,7 +310,7 @@ function addressOf({ protocol, host, port }: RegistrationAnswer): string {
 type PublishOptions = {
   devices: SimulatedDevice[];
   seconds: number;
-  /** Messages a second of each device. */
+  /** Messages per second and device. */
   rate: number;
   tally: Tally;
   screen: Screen;
@@ -320,10 +320,10 @@ type PublishOptions = {
 
 const tickMs = 20;
 const settleMs = 20_000;
-/** With this many unacknowledged messages a device skips a reading, so that an outage cannot fill the memory. */
+/** With this many unacknowledged messages a device skips readings, so that an outage cannot fill the memory. */
 const maxWaiting = 200;
 
-/** Publishes for the given time, then waits for the acknowledgements that are still out. Returns seconds. */
+/** Publishes for the given time, then waits for the missing acknowledgements. Returns the seconds of publishing. */
 export async function publishAll(options: PublishOptions): Promise<number> {
   const { devices, seconds, tally, screen, signal } = options;
   const due = schedule(options);
@@ -346,7 +346,7 @@ export async function publishAll(options: PublishOptions): Promise<number> {
   return published;
 }
 
-/** Publishes what is due by now: the devices take turns within an interval, none drifts. */
+/** Publishes what is due by now. The devices are spread over an interval, and none drifts. */
 function schedule({ devices, rate, tally }: PublishOptions): (elapsedSeconds: number) => void {
   const done = devices.map(() => 0);
   return (elapsedSeconds) => {
@@ -375,18 +375,18 @@ function liveLine(tally: Tally, screen: Screen, elapsed: () => number): () => vo
   };
 }
 
-/** What a run has counted so far, over all devices. */
+/** The counts of a run so far, over all devices. */
 export type Tally = {
   published: number;
   acknowledged: number;
-  /** Texts that arrived on `down/display`: an event fired and told its device. */
+  /** Texts on `down/display`: an event fired and its device received it. */
   events: number;
-  /** Messages on `down/errors`, and what the first one said. */
+  /** Messages on `down/errors`, and the text of the first one. */
   refused: number;
   firstRefusal: string | null;
-  /** Times a device tried to connect again. */
+  /** Times a device tried to reconnect. */
   reconnects: number;
-  /** Times a reading was due while too many messages waited for their acknowledgement. */
+  /** Times a reading was due while too many messages were unacknowledged. */
   skipped: number;
   /** From publishing to the acknowledgement, in microseconds. */
   acknowledgementUs: RecordableHistogram;
@@ -405,14 +405,14 @@ export function createTally(): Tally {
   };
 }
 
-/** The given percentile of the acknowledgements in words: `3.2 ms`, or a dash when there was none. */
+/** A percentile of the acknowledgement times as text: `3.2 ms`, or a dash if there was none. */
 function acknowledgedWithin(tally: Tally, percentile: number): string {
   if (tally.acknowledgementUs.count === 0) return '-';
   const ms = tally.acknowledgementUs.percentile(percentile) / 1_000;
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms).toLocaleString('en')} ms`;
 }
 
-/** One line on where a run stands. */
+/** One line about the progress of a run. */
 function progressLine(tally: Tally, elapsedSeconds: number, perSecond: number): string {
   return [
     `${Math.floor(elapsedSeconds)} s`,
@@ -424,7 +424,7 @@ function progressLine(tally: Tally, elapsedSeconds: number, perSecond: number): 
   ].join('  ');
 }
 
-/** A number as people write it: 12,345. */
+/** A number for people: 12,345. */
 export function count(value: number): string {
   return value.toLocaleString('en');
 }
@@ -432,24 +432,24 @@ export function count(value: number): string {
 /** One measurement as it was sent, and as it is read back. */
 export type Reading = { sId: string; val: number; ts: number };
 
-/** What a device sent: everything, and what of it the service acknowledged. */
+/** Everything that a device sent, and what the service acknowledged of it. */
 type Ledger = { sent: Reading[]; acknowledged: Reading[] };
 
-/** How what is stored differs from what was acknowledged. Nothing differs when the first three are empty. */
+/** The differences between stored and acknowledged readings. All is well if the three lists are empty. */
 export type Comparison = {
   acknowledged: number;
   found: number;
-  /** Acknowledged, and not there. */
+  /** Acknowledged but not stored. */
   lost: Reading[];
-  /** There more than once. */
+  /** Stored more than once. */
   doubled: Reading[];
-  /** There, and never sent like this. */
+  /** Stored but never sent like this. */
   foreign: Reading[];
-  /** Stored although its acknowledgement never arrived: allowed, as the acknowledgement may have been lost. */
+  /** Stored without an acknowledgement. That is allowed, because the acknowledgement may have been lost. */
   unacknowledged: number;
 };
 
-/** Compares one device's ledger with what was read back of it, in any order. */
+/** Compares one device's ledger with its stored readings, in any order. */
 export function compareReadings(ledger: Ledger, stored: Reading[]): Comparison {
   const acknowledged = new Set(ledger.acknowledged.map(keyOf));
   const sent = new Set(ledger.sent.map(keyOf));
@@ -468,7 +468,7 @@ export function compareReadings(ledger: Ledger, stored: Reading[]): Comparison {
   return { acknowledged: acknowledged.size, found, lost, doubled, foreign, unacknowledged };
 }
 
-/** All devices' comparisons as one. */
+/** The comparisons of all devices combined. */
 export function addComparisons(comparisons: Comparison[]): Comparison {
   return {
     acknowledged: sum(comparisons.map((one) => one.acknowledged)),

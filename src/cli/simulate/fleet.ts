@@ -17,7 +17,7 @@ import { AnyAnswer, PurposeAnswer, RegistrationAnswer, type Rest } from './rest.
 
 export const httpConnections = 8;
 const connectsAtOnce = 32;
-/** Devices a profile is installed on with one request. */
+/** Devices on which one request installs a profile. */
 const installSize = 100;
 const acceptTimeoutMs = 60_000;
 
@@ -30,11 +30,11 @@ export type Fleet = {
   signal: AbortSignal;
 };
 
-/** What device `index` speaks: where all are asked for, one after the other. */
+/** The protocol of device `index`; with `all`, the devices alternate. */
 const protocolOf = ({ protocol }: Fleet, index: number): Protocol =>
   protocol === 'all' ? (protocols[index % protocols.length] as Protocol) : protocol;
 
-/** Registers that many devices, fewer when it is ended early. */
+/** Registers this many devices, or fewer if it is ended early. */
 export async function registerDevices(fleet: Fleet, total: number): Promise<RegistrationAnswer[]> {
   const indexes = Array.from({ length: total }, (_, index) => index);
   let done = 0;
@@ -49,7 +49,7 @@ export async function registerDevices(fleet: Fleet, total: number): Promise<Regi
   });
 }
 
-/** Connects all of them; the ones that are connected are disconnected again when one is not let in. */
+/** Connects all devices. If one is refused, disconnects those that are connected. */
 export async function connectDevices(
   fleet: Fleet,
   registrations: RegistrationAnswer[],
@@ -80,7 +80,7 @@ export async function connectDevices(
   }
 }
 
-/** Stores the purpose and answers its identifier. */
+/** Stores the purpose and returns its identifier. */
 export async function storePurpose(rest: Rest): Promise<string> {
   const call = { method: 'POST', path: '/v2/purposes', answer: PurposeAnswer } as const;
   const { value } = await rest.call({ ...call, body: coldRoom });
@@ -110,7 +110,7 @@ export async function installOnFleet(
   await Promise.race([all, tooLate(fleet.signal, () => devices.length - accepted)]);
 }
 
-/** Rejects after a while; an early end resolves it. */
+/** Rejects after a while. An early end resolves it. */
 async function tooLate(signal: AbortSignal, missing: () => number): Promise<void> {
   const ended = await delay(acceptTimeoutMs, false, { ref: false, signal }).catch(() => true);
   if (ended) return;
@@ -119,8 +119,8 @@ async function tooLate(signal: AbortSignal, missing: () => number): Promise<void
 }
 
 /**
- * Does `work` for every item, at most `limit` at a time, and starts no further one once the signal
- * is aborted. Results stand in the order of the items; those that were not begun are left out.
+ * Does `work` for every item, at most `limit` at a time, and starts no further one once the signal is aborted. Results
+ * are in the order of the items. Items that were not started have none.
  */
 export async function forEachBounded<T, R>(
   items: readonly T[],

@@ -23,7 +23,7 @@ const Options = z.object({
   insecure: z.boolean().default(false),
   help: z.boolean().default(false),
 });
-/** What a run is asked to do; `rate` in messages a second of each device. */
+/** The options of a run; `rate` in messages per second and device. */
 export type Options = z.infer<typeof Options>;
 
 /** Reads the command line. Throws `UsageError`. */

@@ -5,9 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { codeOf, messageOf } from '../../lib/thrown.ts';
 
-/** A refusal, or no answer at all; the message is for the person at the terminal. */
+/** A refusal, or no answer at all. The message is for the person at the terminal. */
 class RestError extends Error {
-  /** The HTTP status; 0 when there was no answer. */
+  /** The HTTP status; 0 if there was no answer. */
   readonly status: number;
 
   constructor(message: string, status: number, cause?: unknown) {
@@ -27,7 +27,7 @@ export type Answered<T> = { value: T; next: string | null };
 
 /** One service, called by one caller. */
 export type Rest = {
-  /** Answers the parsed body and the path of the next page, if there is one. Throws `RestError`. */
+  /** Returns the parsed body and the path of the next page, if there is one. Throws `RestError`. */
   call<S extends z.ZodType>(call: Call<S>): Promise<Answered<z.output<S>>>;
   /** The same service with a bearer token. */
   as(token: string): Rest;
@@ -64,7 +64,7 @@ export function createRest(transport: Transport, baseUrl: string, token?: string
   };
 }
 
-/** 429 and 503 name a time to wait; short ones are waited for. */
+/** 429 and 503 name a time to wait. Short waits are observed. */
 async function patiently(send: () => Promise<Reply>): Promise<Reply> {
   for (let tries = 1; ; tries += 1) {
     const reply = await send();
@@ -112,7 +112,7 @@ type Exchange = {
   url: URL;
   headers: OutgoingHttpHeaders;
   body?: string;
-  /** Ends it. */
+  /** Ends the request. */
   signal?: AbortSignal;
 };
 export type Reply = { status: number; headers: http.IncomingHttpHeaders; text: string };
@@ -120,7 +120,7 @@ type Transport = { send(exchange: Exchange): Promise<Reply>; close(): void };
 
 const timeoutMs = 60_000;
 
-/** HTTP with kept-alive connections. Node's own `fetch` has no way to accept an unknown certificate. */
+/** HTTP with kept-alive connections. Node's own `fetch` cannot accept an unknown certificate. */
 export function createTransport(options: { insecure: boolean; maxConnections: number }): Transport {
   const shared = { keepAlive: true, maxSockets: options.maxConnections };
   const plain = new http.Agent(shared);
@@ -147,7 +147,7 @@ async function send(exchange: Exchange, agent: http.Agent, again = true): Promis
   try {
     return await reply(request, exchange.body);
   } catch (error) {
-    // The server may close an idle connection in the moment it is used again: not a failure.
+    // The server may close an idle connection at the moment of its reuse. That is not a failure.
     const stale = request.reusedSocket && codeOf(error) === 'ECONNRESET';
     if (stale && again) return await send(exchange, agent, false);
     throw error;
@@ -174,10 +174,10 @@ function reply(request: http.ClientRequest, body: string | undefined): Promise<R
 }
 
 export type SimulatorLogin = { email: string; password: string };
-/** The account of a run; `throwAway` when the run registered it for itself. */
+/** The account of a run; `throwAway` if the run registered it for itself. */
 export type OpenAccount = SimulatorLogin & { rest: Rest; throwAway: boolean };
 
-/** Logs in with the given credentials, or registers an account that nobody else knows. */
+/** Logs in with the credentials, or registers an account that nobody else knows. */
 export async function openAccount(
   rest: Rest,
   credentials: SimulatorLogin | null,
@@ -207,7 +207,7 @@ function explainClosed(error: unknown): never {
   throw error;
 }
 
-/** What the service answers, as far as the simulator reads it. */
+/** The parts of the service's answers that the simulator reads. */
 const LoginAnswer = z.object({ accountAuthToken: z.string() });
 
 export const RegistrationAnswer = z.object({
@@ -234,9 +234,9 @@ export const PollAnswer = z.object({
   after: z.string(),
 });
 
-/** What arrives on `down/profile` and `down/errors`. */
+/** Messages on `down/profile` and `down/errors`. */
 export const ReceivedProfile = z.object({ pId: z.string() });
 export const ErrorMessage = z.object({ reason: z.string(), message: z.string() });
 
-/** What arrives on `down/token`. */
+/** A message on `down/token`. */
 export const NewToken = z.object({ deviceAuthToken: z.string() });

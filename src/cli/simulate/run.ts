@@ -25,11 +25,13 @@ type Run = {
   options: Options;
   credentials: SimulatorLogin | null;
   screen: Screen;
-  /** Ends the run early; what was acknowledged is compared all the same. */
+  /** Ends the run early. What was acknowledged is still compared. */
   signal: AbortSignal;
 };
 
-/** The whole run, by public interfaces only. Resolves to whether everything that was acknowledged is there. */
+/**
+ * Does the whole run through public interfaces only. Resolves to whether everything that was acknowledged is stored.
+ */
 export async function simulate({ options, credentials, screen, signal }: Run): Promise<boolean> {
   const transport = createTransport({ ...options, maxConnections: httpConnections });
   const made: Made = { registrations: [], purposeUuid: null };
@@ -79,7 +81,7 @@ async function leave(account: OpenAccount, made: Made, options: Options, screen:
 
 const maxExamples = 3;
 
-/** Says in plain words how the run went; `agrees` is false when anything differs. */
+/** Describes the result of the run in plain words. `agrees` is false if anything differs. */
 export function report(
   verification: Verification,
   tally: Tally,
@@ -112,7 +114,7 @@ function examples(what: string, readings: Reading[]): string[] {
   return [`DIFFERENCE: ${count(readings.length)} ${what}: ${some.join(', ')}${more}`];
 }
 
-/** What does not speak against the service, but explains the figures. */
+/** Lines that do not count against the service, but explain the figures. */
 function warnings(tally: Tally, unacknowledged: number): string[] {
   const open = tally.published - tally.acknowledged;
   return [
@@ -128,10 +130,10 @@ function warnings(tally: Tally, unacknowledged: number): string[] {
   ].filter((line) => line !== false);
 }
 
-/** What a run made and has to remove. */
+/** What a run created and has to remove. */
 type Made = { registrations: RegistrationAnswer[]; purposeUuid: string | null };
 
-/** Removes the run's account; of an account that was there before, what the run added to it. */
+/** Removes the run's account. From an existing account it removes only what the run added. */
 async function cleanUp(account: OpenAccount, made: Made): Promise<void> {
   const remove = (path: string) => account.rest.call({ method: 'DELETE', path, answer: AnyAnswer });
   if (account.throwAway) {

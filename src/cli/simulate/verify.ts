@@ -37,7 +37,7 @@ export async function verify(
   };
 }
 
-/** Reads an hour more on both sides: measurements that nobody sent must be found too. */
+/** Includes an hour before and after, to find measurements that nobody sent. */
 function rangeOf(sent: { ts: number }[]): { start: number; end: number } {
   const first = sent[0]?.ts ?? Date.now();
   const last = sent.at(-1)?.ts ?? first;
@@ -46,7 +46,7 @@ function rangeOf(sent: { ts: number }[]): { start: number; end: number } {
 
 const pageSize = 1_000;
 
-/** Every measurement of a device between two points in time (ms, inclusive), page after page. */
+/** All measurements of a device between two times (ms, inclusive), page by page. */
 async function readMeasurements(
   rest: Rest,
   uuid: string,
@@ -60,7 +60,7 @@ async function readMeasurements(
   return readings;
 }
 
-/** How many `sense` events of a device are recorded, counted page after page. */
+/** The number of recorded `sense` events of a device, counted page by page. */
 async function countSenseEvents(rest: Rest, uuid: string): Promise<number> {
   let count = 0;
   for await (const page of pages(rest, `/v2/events/${uuid}?type=sense`, EventsAnswer)) {
@@ -69,7 +69,7 @@ async function countSenseEvents(rest: Rest, uuid: string): Promise<number> {
   return count;
 }
 
-/** The pages of a list, from the first one to the one that names no next. */
+/** The pages of a list, up to the one without a next page. */
 async function* pages<S extends z.ZodType>(
   rest: Rest,
   first: string,

@@ -8,7 +8,7 @@ import { webDir } from './sources.ts';
 
 export type BuiltFile = { name: string; type: string; content: string };
 
-/** In this order: what comes later overrides. */
+/** In this order: later files override earlier ones. */
 const styles = [
   'tokens',
   'base',

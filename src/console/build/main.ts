@@ -1,4 +1,4 @@
-// Run as a program of its own: what the bundler takes is given back when it ends.
+// Runs as a program of its own, so that the bundler's memory is freed when it ends.
 import { mkdir, stat } from 'node:fs/promises';
 import { setPriority } from 'node:os';
 import { join } from 'node:path';
@@ -7,15 +7,15 @@ import { manifestName } from '../manifest.ts';
 import { hashSources, projectDir } from './sources.ts';
 import { isOwnDir, writeBuild } from './write.ts';
 
-/** Where an image, and the tests, have it built already. As trusted as the packages beside it. */
+/** Where an image, and the tests, build it beforehand. As trustworthy as the packages beside it. */
 const prebuiltDir = join(projectDir, 'node_modules/.cache/console');
 
-// The service and its database start meanwhile.
+// The service and its database start at the same time.
 setPriority(5);
 const { values } = parseArgs({ options: { dir: { type: 'string' } } });
 process.stdout.write(await findOrBuild(values.dir ?? prebuiltDir));
 
-/** The folder with the page built of these sources; builds it into `dir` where there is none. */
+/** The folder with the page built from these sources; builds it into `dir` if there is none. */
 async function findOrBuild(dir: string): Promise<string> {
   const hash = await hashSources();
   const places = [prebuiltDir, ...((await isOwnDir(dir)) ? [dir] : [])];
@@ -23,7 +23,7 @@ async function findOrBuild(dir: string): Promise<string> {
     const built = join(place, hash);
     if (await stat(join(built, manifestName)).catch(() => null)) return built;
   }
-  // In an image another user reads it than the one that built it.
+  // In an image, the user who reads it is not the one who built it.
   const mode = dir === prebuiltDir ? 0o755 : 0o700;
   await mkdir(dir, { recursive: true, mode });
   if (!(await isOwnDir(dir))) throw new Error(`Other users can write to ${dir}.`);

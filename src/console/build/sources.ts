@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Where the page's sources are. */
+/** The folder of the page's sources. */
 export const webDir = fileURLToPath(new URL('../web', import.meta.url));
 const buildDir = fileURLToPath(new URL('.', import.meta.url));
 export const projectDir = fileURLToPath(new URL('../../..', import.meta.url));
@@ -16,13 +16,13 @@ async function listFiles(dir: string): Promise<string[]> {
 }
 
 /**
- * Names what a build is made of: the sources, how they are built, and the versions of the packages. Two
- * builds of one hash are the same.
+ * A hash of all inputs of a build: the sources, the build program, and the versions of the packages. Two builds with
+ * the same hash are the same.
  */
 export async function hashSources(): Promise<string> {
   const hash = createHash('sha256');
   const files = [...(await listFiles(webDir)), ...(await listFiles(buildDir))];
-  // The image has no lockfile: package.json names exact versions.
+  // The image has no lockfile; package.json names exact versions.
   for (const file of [...files, join(projectDir, 'package.json')]) {
     hash.update(file.slice(projectDir.length)).update('\0');
     hash.update(await readFile(file)).update('\0');

@@ -8,7 +8,7 @@ import type { BuiltFile } from './bundle.ts';
 const compressBrotli = promisify(brotliCompress);
 const compressGzip = promisify(gzip);
 
-/** Writes the files and how they are sent into a folder that appears complete or not at all. */
+/** Writes the files and the manifest into a folder that appears complete or not at all. */
 export async function writeBuild(
   { dir, hash, mode }: { dir: string; hash: string; mode: number },
   files: BuiltFile[],
@@ -25,7 +25,7 @@ export async function writeBuild(
   return target;
 }
 
-/** As it is, and compressed: Chromium takes brotli over HTTPS alone, and gzip in a plain LAN. */
+/** Uncompressed and compressed: Chromium accepts brotli over HTTPS only, and gzip on a plain LAN. */
 async function writeFileThrice(dir: string, { name, content }: BuiltFile): Promise<void> {
   const bytes = Buffer.from(content);
   const path = join(dir, name);
@@ -44,10 +44,10 @@ async function writeFileThrice(dir: string, { name, content }: BuiltFile): Promi
   ]);
 }
 
-/** Of earlier sources: a service that was started with one of them may still serve it. */
+/** Builds of earlier sources to keep: a service that was started with one of them may still serve it. */
 const keptBuilds = 10;
 
-/** Removes all but the newest builds, and what was left half made. */
+/** Removes all but the newest builds, and incomplete ones. */
 async function removeOthers(dir: string, hash: string): Promise<void> {
   const others = (await readdir(dir)).filter((name) => name !== hash);
   const aged = await Promise.all(
@@ -62,7 +62,7 @@ async function removeOthers(dir: string, hash: string): Promise<void> {
     if (!kept.includes(each)) await rm(join(dir, each.name), { recursive: true, force: true });
 }
 
-/** Whether nobody else can have put script into it: a folder of this user that only it can write. */
+/** Whether nobody else can have put a script into it: it is a folder of this user that only this user can write to. */
 export async function isOwnDir(dir: string): Promise<boolean> {
   const found = await stat(dir).catch(() => null);
   if (!found?.isDirectory()) return false;

@@ -122,7 +122,8 @@ const linkRefused = (path: string): StartError =>
   );
 
 /**
- * Restores such a file. An existing one must be equal: a different secret would invalidate every token in the backup.
+ * Restores a private file. An existing one must be equal: a different secret would invalidate every token in the
+ * backup.
  */
 export async function restorePrivate(from: string, to: string): Promise<boolean> {
   await refuseLink(from);

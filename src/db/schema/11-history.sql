@@ -1,7 +1,7 @@
 -- How long measurements and events are kept, and how TimescaleDB stores them.
 
 -- One row for measurements and one for events: for how many days they are kept, and to how many a shorter setting will
--- reduce that a day later. The cleanup writes it. No row: nothing has been decided yet.
+-- reduce that a day later. The hourly upkeep writes it. No row: nothing has been decided yet.
 create table history_retention (
   what text primary key check (what in ('events', 'measurements')),
   -- Null: everything, because a version before 0.4.0 did not record how much.

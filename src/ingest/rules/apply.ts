@@ -44,10 +44,9 @@ import { aheadMs } from './watermark.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
 /**
- * Takes one message into account: adds what is to be written to `rows` and gives the device's
- * state after it, and how many of its items were applied before the budget was spent; none where that went into
- * what time alone has completed before it. Pure but for `rows` and `budget`, which belong to the transaction being
- * planned.
+ * Applies one message: adds what has to be written to `rows`, and returns the device's state afterwards and how many
+ * items were applied before the budget was spent. That is none if the budget went into what time alone had triggered
+ * before. Pure except for `rows` and `budget`, which belong to the transaction being planned.
  */
 export function apply(
   deviceState: DeviceState,
@@ -57,7 +56,7 @@ export function apply(
   budget: Budget,
   stored: StoredAlready | null,
 ): Applied {
-  // Most messages have none.
+  // Created when needed: most messages have no rejections.
   let rejections: RejectionCollector | undefined;
   const { message } = fragment;
   const outcome = message.outcome && plannedOutcomeOf(message, rows, limits);
@@ -68,7 +67,7 @@ export function apply(
   };
   const { topic, arrivedTs } = message.uplink;
   const scope: MessageScope = { topic, arrivedTs, rows, limits, budget, reject, stored, outcome };
-  // Mostly no profile has members of time.
+  // Few profiles have timed members.
   const isTimed = deviceState.current?.profile.isTimed || deviceState.pending?.isTimed;
   const ticked: Ticked = isTimed
     ? runTicks(deviceState, scope, { isTick: fragment.content.kind === 'tick' })
@@ -82,7 +81,7 @@ export function apply(
   return { ...applied, deviceState: { ...applied.deviceState, recentRejections } };
 }
 
-/** A tick does what there is room for, and the next one goes on; a message waits until nothing is left to do before it. */
+/** A tick does what there is room for, and the next one continues. A message waits until nothing is left before it. */
 function waiting(deviceState: DeviceState, content: FragmentContent): Applied {
   return content.kind === 'tick' ? whole(deviceState) : { deviceState, items: 0 };
 }
@@ -97,8 +96,8 @@ function applyFragment(
   if (content.kind === 'profile-answer')
     return whole(applyAnswer(deviceState, content.answer, scope));
   if (content.kind === 'profile-request') return whole(applyRequest(deviceState, scope));
-  // A device that never asked for a profile is a plain sensor: it runs what is pending from here on. It may have
-  // been silent since that was installed.
+  // A device that never asked for a profile is a plain sensor: from here on it runs the pending one. It may have been
+  // silent since that was installed.
   const running = deviceState.pending ? runPending(deviceState, scope) : deviceState;
   switch (content.kind) {
     case 'measurements':
@@ -121,19 +120,19 @@ function applyFragment(
   }
 }
 
-/** Of a message that is a single item. */
+/** The result for a message that is a single item. */
 function whole(deviceState: DeviceState): Applied {
   return { deviceState, items: 1 };
 }
 
-/** The device after what time alone has completed; `isBehind`: there may be more, and the budget is spent. */
+/** The device after what time alone has triggered. `isBehind`: the budget is spent, and there may be more. */
 type Ticked = { deviceState: DeviceState; isBehind: boolean };
 
 /**
- * Evaluates what time alone has completed by the arrival of a message, or of a tick, under the profile that is
- * current then: before that message is looked at, as if each tick had come when it was due. Two states that send each
- * other back and forth on a silence of a second take a step for each second that nobody evaluated: what the budget
- * does not allow is left, and comes before anything else of the device.
+ * Evaluates what time alone has triggered by the arrival of a message or tick, under the profile that is current then.
+ * This happens before the message is looked at, as if each tick had come when it was due. Two states that lead to each
+ * other after a second of silence take a step for each second that nobody evaluated. What exceeds the budget is left,
+ * and comes before anything else of the device.
  */
 function runTicks(
   deviceState: DeviceState,
@@ -151,8 +150,9 @@ function runTicks(
 }
 
 /**
- * The service's clock was ahead, and is right again: what the device's events collected meanwhile would be complete only
- * once time has come as far. Each device that was heard then gets a tick (src/clock/after-leap.ts).
+ * Corrects evidence after the service's clock was ahead and is right again. What the device's events collected
+ * meanwhile would be complete only once time has come that far. Each device that was heard then gets a tick
+ * (src/clock/after-leap.ts).
  */
 function bringBack(deviceState: DeviceState, { arrivedTs, limits }: MessageScope): DeviceState {
   const profile = evaluatedProfile(deviceState);
@@ -164,7 +164,7 @@ function bringBack(deviceState: DeviceState, { arrivedTs, limits }: MessageScope
 
 function runUntil(deviceState: DeviceState, untilTs: number, scope: MessageScope): Ticked {
   const profile = evaluatedProfile(deviceState);
-  // Mostly nothing is: what waits was looked at when the message before this one was planned.
+  // Usually nothing is due; that was found out when the previous message was planned.
   if (!profile?.isTimed || isSurelyQuiet(deviceState, profile, untilTs))
     return { deviceState, isBehind: false };
   const evaluation = new MessageEvaluation(deviceState, scope);
@@ -172,13 +172,10 @@ function runUntil(deviceState: DeviceState, untilTs: number, scope: MessageScope
   return { deviceState: evaluation.end(), isBehind };
 }
 
-/** Whether the device runs what is pending from its next message, or tick, on: it never asked for a profile. */
+/** Whether the device never asked for a profile, and so runs the pending one from its next message or tick on. */
 const isPlain = ({ pending, answersProfiles }: DeviceState) => pending && !answersProfiles;
 
-/**
- * What a plain sensor has pending becomes current with its message, or with its tick. Silences count from the
- * installation.
- */
+/** Makes a plain sensor's pending profile current with its message or tick. Silences count from the installation. */
 function runPending(deviceState: DeviceState, scope: MessageScope): DeviceState {
   const { pending, pendingTs } = deviceState;
   if (!pending || !isPlain(deviceState)) return deviceState;
@@ -198,7 +195,7 @@ function findPendingDue(
   return findNextTick(pending, runtime, listeningUntil(nowTs, device, limits)).ts;
 }
 
-/** A device's answer to a profile; counts only for the profile that is pending, or current. */
+/** Applies a device's answer to a profile. It counts only for the pending or the current profile. */
 function applyAnswer(
   deviceState: DeviceState,
   given: ProfileAnswer,
@@ -226,7 +223,7 @@ function applyAnswer(
   return answering;
 }
 
-/** The text of an answer is cut: the answer counts, however long it is. */
+/** Cuts the text of an answer: the answer counts, however long its text is. */
 function withShortText(
   { device }: DeviceState,
   answer: ProfileAnswer,
@@ -237,7 +234,7 @@ function withShortText(
   return { ...answer, text: cutText(answer.text, sizes.textLength) };
 }
 
-/** From now on the device answers profiles itself; what is pending, or current without its answer, is sent. */
+/** From now on the device answers profiles itself. A pending profile, or a current one without its answer, is sent. */
 function applyRequest(
   deviceState: DeviceState,
   { rows, outcome }: Pick<MessageScope, 'rows' | 'outcome'>,
@@ -248,7 +245,7 @@ function applyRequest(
   return deviceState.answersProfiles ? deviceState : { ...deviceState, answersProfiles: true };
 }
 
-/** The profile runs: the device stands in its first purpose's initial state. Silences count from `sinceTs` on. */
+/** Makes the profile current: the device enters the first purpose's initial state. Silences count from `sinceTs`. */
 function becomeCurrent(
   deviceState: DeviceState,
   profile: Profile,
@@ -272,7 +269,7 @@ function becomeCurrent(
   return { ...running, place, placeTs: ts, reported: null };
 }
 
-/** A device that was a plain sensor answers the profile that is current already, or answers it once more. */
+/** A device that was a plain sensor answers the profile that is current already, or a device answers again. */
 function confirm(
   deviceState: DeviceState,
   answer: ProfileAnswer,
@@ -293,7 +290,7 @@ function confirm(
   return { ...ended, current: { ...current, engine } };
 }
 
-/** Alarms end with the profile that made them, and with who evaluated it. */
+/** Alarms end with the profile that opened them, and when another engine takes over its evaluation. */
 function endAlarms(deviceState: DeviceState, scope: MessageScope): DeviceState {
   if (!makesAlarms(deviceState)) return deviceState;
   signal(deviceState, { kind: 'profile' }, scope);
@@ -310,19 +307,19 @@ function refuse(
   return deviceState;
 }
 
-/** A device whose row among those that are due changes; `dueTs` null: it is removed. */
+/** A device whose due time changes; `dueTs` null: its row is removed. */
 export type DueRow = { deviceId: number; accountId: number; dueTs: number | null };
 
-/** `cost`: what it took to find out (`Budget`). */
+/** `cost`: what finding out took (`Budget`). */
 type NextDue = { ts: number | null; earliest: EarliestDue | null; cost: number };
 
-/** Between a tick and the next one, ms. */
+/** The shortest time from one tick to the next, ms. */
 const leastMs = 500;
 
 /**
- * The device with its next due time, and how its row is to change: after a tick in any case, after messages
- * where the time is earlier. A row that is early costs a tick that finds nothing; one at each change of the
- * time would cost a write with each message. `cost`: what it took (`Budget`).
+ * The device with its next due time, and how its row changes: always after a tick, after messages only if the time
+ * becomes earlier. A row that is too early costs a tick that finds nothing; a write for each change of the time would
+ * cost a write with each message. `cost`: what this took (`Budget`).
  */
 export function planDue(
   after: DeviceState,
@@ -341,7 +338,7 @@ export function planDue(
   };
 }
 
-/** When the engine wants to be called for the device as it stands now, ms; null: nothing waits for time alone. */
+/** When the engine wants to be called for the device in this state, ms; null: nothing waits for time alone. */
 function findDeviceDue(deviceState: DeviceState, nowTs: WallMs, limits: ApplyLimits): NextDue {
   const { ts: current, ...found } = findCurrentDue(deviceState, nowTs, limits);
   const pending = findPendingDue(deviceState, nowTs, limits);
@@ -359,7 +356,7 @@ function findCurrentDue(deviceState: DeviceState, nowTs: WallMs, limits: ApplyLi
   return { ts: next.ts, earliest, cost: next.cost * costs.cause };
 }
 
-/** Whether nothing can be due by then, as was found when the device was planned last. */
+/** Whether nothing can be due by then, as was found when the device was last planned. */
 function isSurelyQuiet(
   { runtime, earliestDue }: DeviceState,
   profile: Profile,
@@ -369,7 +366,7 @@ function isSurelyQuiet(
   return earliestDue.ts === null || earliestDue.ts > untilTs;
 }
 
-/** A device reports its state: it counts unless it is older than the report before. */
+/** Applies a device's report of its state. It counts unless it is older than the previous report. */
 function applyState(
   deviceState: DeviceState,
   report: StateReport,
@@ -391,7 +388,7 @@ function applyState(
   }
   scope.outcome?.store();
   const reported = { ...to, ts };
-  // It stands there already: nothing that was collected there ends.
+  // It is in that state already, so what was collected there stays.
   if (isSamePlace(deviceState.place, to)) return { ...deviceState, placeTs: ts, reported };
   const profile = evaluatedProfile(deviceState);
   recordMove(deviceState, to, { evId: report.evId, ts }, scope);
@@ -408,7 +405,7 @@ function applyState(
   };
 }
 
-/** Redelivery changes nothing: the same report once more would undo what the service moved since. */
+/** Whether a report is a redelivery or late. Applying it again would undo later changes of state by the service. */
 export function isOldReport(
   reported: Reported | null,
   report: Reported,
@@ -416,11 +413,12 @@ export function isOldReport(
 ): boolean {
   if (!reported) return false;
   if (report.ts === reported.ts && isSamePlace(reported, report)) return true;
-  // A report without a time is the newest. A time that nobody could report now is of a clock that has been set back.
+  // A report without a time is the newest. A time that nobody could report now comes from a clock that was set back
+  // since.
   return !isStamped && reported.ts <= latestTs && report.ts < reported.ts;
 }
 
-/** Where the service evaluates, a device can only be where the profile has a state. */
+/** If the service evaluates, the device can only be in a state that its profile has. */
 function checkPlace({ current }: DeviceState, place: Place) {
   if (current?.engine !== 'service' || hasPlace(current.profile, place)) return null;
   const { puId, stId } = place;
@@ -428,10 +426,7 @@ function checkPlace({ current }: DeviceState, place: Place) {
   return { reason: 'unknown-state' as const, message, path: '' };
 }
 
-/**
- * Events that the device's own engine found: recorded, and their push and SMS go out. At least one, and as
- * many as the budget allows.
- */
+/** Records events that the device's own engine found, and sends their push and SMS: at least one, within the budget. */
 function applyEvents(
   before: DeviceState,
   items: Item<EventReport>[],
@@ -460,7 +455,7 @@ function check(
   if (wrongTime) return wrongTime;
   for (const [index, sense] of cause.senses.entries()) {
     const at = `${path}/cause/senses/${index}`;
-    // A position arrives as 1 (inside) or 0, which the range of its sense says nothing about.
+    // A position arrives as 1 (inside) or 0, to which the range of its sense does not apply.
     const val = sense.lat === undefined ? sense.val : undefined;
     const wrong = checkSense(deviceState.senses, sense.sId, val, at);
     if (wrong) return wrong;
@@ -468,7 +463,7 @@ function check(
   return null;
 }
 
-/** Its key is what the device calls it, so that a redelivery is the same event. */
+/** The key consists of the device's own names for the event, so that a redelivery is the same event. */
 function keep(deviceState: DeviceState, { cause }: EventReport, scope: MessageScope): DeviceState {
   const { rows, arrivedTs, limits } = scope;
   const { deviceId, accountId } = deviceState.device;
@@ -480,7 +475,7 @@ function keep(deviceState: DeviceState, { cause }: EventReport, scope: MessageSc
   rows.events.push(reported);
   scope.outcome?.report(reported);
 
-  // Where the service evaluates, it finds these events itself.
+  // If the service evaluates, it finds these events itself.
   const { current } = deviceState;
   if (current?.engine !== 'device' || current.profile.pId !== pId) return deviceState;
   const { profile } = current;
@@ -495,9 +490,9 @@ function keep(deviceState: DeviceState, { cause }: EventReport, scope: MessageSc
 }
 
 /**
- * Where the device stood when its engine found the event of that time. Its report of the state that the event led to may
- * come before or behind that of the event. An event of an ordinary state fires in that state; where one of a global
- * state did is known unless a report says by now where it led.
+ * The state in which the device's engine found an event of that time. The device's report of the state that the event
+ * led to may come before or after the event's own. An event of an ordinary state fires in that state. Where an event of
+ * a global state fired is known unless a report already says where it led.
  */
 function cameFrom(
   { place, reported }: DeviceState,

@@ -25,13 +25,13 @@ import {
 } from './model.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
-/** What the service evaluates for a device: where that evaluates itself, silences only. Null: nothing. */
+/** The profile that the service evaluates; only its silences if the device evaluates itself. Null: none. */
 export function evaluatedProfile({ current }: DeviceState): Profile | null {
   if (!current) return null;
   return current.engine === 'service' ? current.profile : watchedOf(current.profile);
 }
 
-/** The evaluation of one message, or tick, where the service evaluates for its device. */
+/** The evaluation of one message or tick, if the service evaluates for its device. */
 export class MessageEvaluation {
   readonly #scope: MessageScope;
   readonly #evaluator: Evaluator | null;
@@ -54,8 +54,8 @@ export class MessageEvaluation {
   }
 
   /**
-   * Evaluates what time alone has completed by then, until the budget is spent, but up to one move at least. Gives
-   * whether that was all.
+   * Evaluates what time alone has triggered until `untilTs`, until the budget is spent, but up to at least one change
+   * of state. Returns whether that was everything.
    */
   runUntil(untilTs: number): boolean {
     const evaluator = this.#evaluator;
@@ -70,7 +70,7 @@ export class MessageEvaluation {
     }
   }
 
-  /** Of a measurement that the device's purposes have not seen yet, as of `t`. */
+  /** Evaluates a measurement that is new to the device's purposes, as of `t`. */
   measure(measurement: Measurement, t: number): void {
     if (this.#evaluator) this.#judge(this.#evaluator, measurement, t);
     if (this.#deviceState.waitingSenses)
@@ -87,12 +87,12 @@ export class MessageEvaluation {
     this.#perform(evaluated, t);
   }
 
-  /** The device as it stands afterwards. */
+  /** The device's state afterwards. */
   end(): DeviceState {
     const deviceState = this.#deviceState;
     const runtime = this.#evaluator?.end();
     if (!runtime) return deviceState;
-    // An event's key holds the version of the device's row: each that records one is written.
+    // An event's key contains the version of the device's row, so whatever records an event has to write the row.
     const isSame = runtime === deviceState.runtime;
     if (isSame && !this.#hasFired) return deviceState;
     const after = isSame ? { ...runtime } : runtime;
@@ -133,8 +133,8 @@ function move(
 }
 
 /**
- * A sense was heard at `t`: where an alarm of the device waits for a fresh measurement of it, alarms are told.
- * To be called when the measurement was evaluated: it may have ended the alarm.
+ * A sense was heard at `t`. If an alarm of the device waits for a fresh measurement of it, alarms are signalled. Call
+ * this after the measurement was evaluated, which may have ended the alarm.
  */
 function hear(
   deviceState: DeviceState,
@@ -159,12 +159,12 @@ type Described = Pick<
   'of' | 'pId' | 'name' | 'stateName' | 'purposeName' | 'actions' | 'tells' | 'isGlobal' | 'sIds'
 >;
 
-/** Alarms are told of it, in the transaction that stores the device; without an `arrivedTs` as of the message's. */
+/** Signals alarms, in the transaction that stores the device. Without `arrivedTs` the message's is used. */
 export function signal({ device }: DeviceState, told: Told, scope: MessageScope): void {
   scope.rows.signals.push({ device, ...told, arrivedTs: told.arrivedTs ?? scope.arrivedTs });
 }
 
-/** Alarms are told of it where the device goes to another state, and has a profile that makes alarms. */
+/** Signals alarms that the device goes to another state, if its profile has alarms. */
 export function signalMove(
   deviceState: DeviceState,
   move: { to: Place; isReport: boolean; arrivedTs?: WallMs },
@@ -176,10 +176,10 @@ export function signalMove(
   signal(deviceState, { kind: 'moved', from, ...move }, scope);
 }
 
-/** Whether the current profile of the device has an event that opens alarms. */
+/** Whether the device's current profile has an event that opens alarms. */
 export function makesAlarms({ current }: DeviceState): boolean {
   if (!current) return false;
-  // The profiles of one content share these, whichever device they are of.
+  // Profiles with the same content share this object, whichever device they belong to.
   const { purposes } = current.profile;
   const known = alarming.get(purposes);
   if (known !== undefined) return known;
@@ -193,7 +193,7 @@ export function makesAlarms({ current }: DeviceState): boolean {
 
 const alarming = new WeakMap<Profile['purposes'], boolean>();
 
-/** The event, as alarms know it; null where the profile has no such event, or it concerns nobody. */
+/** The event as alarms know it; null if the profile has no such event, or it concerns nobody. */
 export function describe(profile: Profile, of: EventName): Described | null {
   const event = findEvent(profile, of, of.evId);
   const tells = event?.tells ?? 'nobody';
@@ -212,16 +212,16 @@ export function describe(profile: Profile, of: EventName): Described | null {
   };
 }
 
-/** Shorter evidence is written as a whole whenever it changes. */
+/** Shorter evidence is always written as a whole. */
 const longLength = 4_096;
-/** What is added is at most this part of the longest that the whole can become. */
+/** What is added to evidence is at most this part of the longest that the whole can become. */
 const addedPart = 1 / 2;
 
-/** What a commit writes of a device's evidence. `log`: to be named by what is added later. */
+/** What a commit writes of a device's evidence. `log`: the version that later additions refer to. */
 export type EvidenceWrite =
   { kind: 'whole'; log: number | undefined } | { kind: 'added'; base: number; text: string | null };
 
-/** Of what is read: `base` is null where nothing may be added to it, `added` characters were. */
+/** The log of evidence that was read. `base` is null if nothing may be added; `added` counts characters. */
 export function logOfRead(
   profile: Profile,
   runtime: Runtime,
@@ -231,7 +231,7 @@ export function logOfRead(
   return isLong || read.hasRows ? { ...read, pending: [], runtime, isLong } : null;
 }
 
-/** After an evaluation that has changed the evidence of `before` to `runtime`. */
+/** The log after an evaluation changed the evidence of `before` to `runtime`. */
 function logAfter(
   before: DeviceState,
   runtime: Runtime,
@@ -257,7 +257,7 @@ function logAfter(
   return { ...start, base: log.base, added: log.added, pending };
 }
 
-/** Whether something may have been added to evidence that is now written as a whole. */
+/** Whether rows may have been added to evidence that is now written as a whole. */
 export function mayHaveRows({ evidenceLog: log }: DeviceState): boolean {
   return log !== null && (log.hasRows || log.pending.length > 0);
 }
@@ -273,7 +273,7 @@ export function evidenceWrite(deviceState: DeviceState): EvidenceWrite {
   return { kind: 'added', base, text: pending.length > 0 ? joined(pending) : null };
 }
 
-/** The log as of the state's version: what was pending before that is stored. Null: not of this evidence. */
+/** The log as of the state's version, with what was pending before stored. Null: it is of other evidence. */
 function currentLog(deviceState: DeviceState): EvidenceLog | null {
   const { evidenceLog: log, version, runtime } = deviceState;
   if (!log || log.runtime !== runtime) return null;
@@ -298,17 +298,17 @@ function isWholeNext(
 
 const lengthOf = (pending: string[]) => pending.reduce((sum, { length }) => sum + length, 0);
 
-/** Where members of time count, measurements alone do not tell what was collected: it is stored as a whole. */
+/** With timed members the measurements alone do not reproduce the evidence, so it is stored as a whole. */
 const isLongAt = (profile: Profile, runtime: Runtime) =>
   !profile.isTimed && evidenceLength(profile, runtime) >= longLength;
 
-/** JSON arrays as one. */
+/** Joins JSON arrays into one. */
 function joined(arrays: string[]): string {
   const elements = arrays.map((text) => text.slice(1, -1)).filter((text) => text !== '');
   return `[${elements.join(',')}]`;
 }
 
-/** The actions of an event that fired, as rows and effects. */
+/** Performs the actions of an event that fired, as rows and effects. */
 function performFiring(
   deviceState: DeviceState,
   firing: Firing,
@@ -331,7 +331,7 @@ function performFiring(
 
 const dayMs = 86_400_000;
 
-/** For a device that is not there, or loses it on the way. What a backlog brings of another day is not kept. */
+/** Keeps the text for a device that is away or loses it. Texts from a backlog of another day are not kept. */
 function keepDisplay(
   { event, actions }: Firing,
   deviceId: number,
@@ -342,7 +342,7 @@ function keepDisplay(
   const text = actions.display?.showText;
   if (text === undefined || event.ts < arrivedTs - dayMs) return;
   const key = `${deviceId} ${puId} ${stId}`;
-  // Behind the other states' texts, which are older now.
+  // Moves it behind the texts of other states, which are older now.
   if (!rows.displays.delete(key)) budget.spent += costs.display;
   rows.displays.set(key, { deviceId, puId, stId, text, ts: event.ts, message });
 }
@@ -364,7 +364,7 @@ function signalFiring(
   return isFresh ? deviceState : waitFor(deviceState, described);
 }
 
-/** An alarm that is too old to be told is told with the next fresh measurement of one of its senses. */
+/** An alarm that is too old to be notified waits for the next fresh measurement of one of its senses. */
 export function waitFor(
   deviceState: DeviceState,
   { sIds, tells }: Pick<FiredSignal, 'sIds' | 'tells'>,
@@ -376,10 +376,10 @@ export function waitFor(
 
 type Known = Pick<DeviceState, 'watched' | 'seen' | 'clocks'>;
 
-/** Adds the newest stored value of each silent sense to what an event that fired tells of its causes. */
+/** Adds, to the causes that a fired event reports, the newest stored value of each silent sense. */
 export function addSilentSenses(deviceState: Known, { cause, why = [] }: SenseEvent): void {
   if (!why.some(({ silentMs }) => silentMs !== undefined)) return;
-  // Those of the other causes stand in the order of these.
+  // The senses of the other causes are in the order of `why`.
   const others = cause.senses.values();
   cause.senses = why.flatMap(({ sId, silentMs }) => {
     const sense = silentMs === undefined ? others.next().value : findNewest(deviceState, sId);
@@ -398,8 +398,8 @@ function findNewest({ watched, seen, clocks }: Known, sId: string): CauseSense |
 }
 
 /**
- * An event that the service itself found. Its key is unique, as a transaction computed from a version
- * of the device commits once, and sorts as text in the order in which events of one moment happened.
+ * Records an event that the service itself found. Its key is unique, because a transaction computed from a version of
+ * the device commits only once. As text, keys sort in the order in which events of one moment happened.
  */
 export function recordEvent(
   deviceState: DeviceState,
@@ -411,13 +411,13 @@ export function recordEvent(
   rows.events.push({ accountId, deviceId, key, event });
 }
 
-/** Its digits, behind their number: 9 before 10, and no padding that would have to be stored. */
+/** Digits, preceded by a letter for their count: 9 sorts before 10, without padding that would have to be stored. */
 function sortable(number: number): string {
   const digits = String(number);
   return `${String.fromCharCode(96 + digits.length)}${digits}`;
 }
 
-/** A move that no firing caused; nothing, where the device is already there. */
+/** Records a change of state that no firing caused; nothing if the device is already there. */
 export function recordMove(
   deviceState: DeviceState,
   to: Place,
@@ -429,7 +429,7 @@ export function recordMove(
   if (event) recordEvent(deviceState, event, scope);
 }
 
-/** When the device's connector did not listen, as if a gap that lasts ended now: nothing is due before that. */
+/** When the device's connector did not listen. A gap that still lasts ends now: nothing is due before that. */
 export function listeningUntil(
   nowTs: WallMs,
   device: DeviceIdentity,

@@ -18,7 +18,7 @@ import {
   type Watermark,
 } from './watermark.ts';
 
-/** What it knows of a device. */
+/** What this needs to know of a device. */
 export type Clocked = Pick<DeviceState, 'watched' | 'seen' | 'clocks' | 'remarked'> & {
   device: RemarkedDevice;
 };
@@ -30,15 +30,15 @@ type Given = {
   measurement: Measurement;
   isStamped: boolean;
   path: string;
-  /** Of its sense, among those that are watched. */
+  /** The number of its sense among the watched ones. */
   number: number;
   isAhead: boolean;
 };
 
 /**
- * Which of a message's measurements are evaluated, and as of when: those that are not stored already and not
- * below the clock of their sense (`Watermark`). That clock is mostly the newest measurement, and nothing else
- * is to be looked at.
+ * Decides which of a message's measurements are evaluated, and as of when: those that are not stored already and not
+ * older than the clock of their sense (`Watermark`). Usually that clock is the newest measurement, and nothing else has
+ * to be looked at.
  */
 export class EventTimes {
   readonly #device: Clocked;
@@ -56,8 +56,8 @@ export class EventTimes {
   }
 
   /**
-   * The time as of which a measurement is evaluated, ms; null where it is not. `isStamped`: the service gave
-   * it the time of its arrival. `path`: where its message has it.
+   * The time as of which a measurement is evaluated, ms; null if it is not evaluated. `isStamped`: the service gave it
+   * the time of its arrival. `path`: its place in the message.
    */
   take(measurement: Measurement, isStamped: boolean, path: string): number | null {
     const { sId, ts } = measurement;
@@ -74,7 +74,7 @@ export class EventTimes {
     return isAgain ? null : this.#weigh({ measurement, isStamped, path, number, isAhead });
   }
 
-  /** The same of one of which the newest of its sense does not tell. */
+  /** The same for a measurement that cannot be decided by the newest one of its sense. */
   #weigh({ measurement, isStamped, path, number, isAhead }: Given): number | null {
     const { sId, ts } = measurement;
     const { arrivedTs } = this.#scope;
@@ -103,20 +103,21 @@ export class EventTimes {
       return null;
     }
     const t = this.#goOn(measurement, number, false);
-    // Beyond what is stored, the history's newest says all: what is stored of the clock counts no more.
+    // It is newer than everything stored, so the history's newest value says everything and the watermark no longer
+    // applies.
     if (ts > newestTs) this.#forget(sId);
     else this.#keep(sId, number, own, null);
     return t;
   }
 
-  /** The device afterwards, where `after` is what the evaluation made of it. */
+  /** The device's state afterwards; `after` is its state after the evaluation. */
   end<Known extends Clocked>(after: Known): Known {
     const [seen, clocks, remarked] = [this.#seen, this.#clocks, this.#remarked];
     const isSame = seen === after.seen && clocks === after.clocks && remarked === after.remarked;
     return isSame ? after : { ...after, seen, clocks, remarked };
   }
 
-  /** Of one that is not below the clock. */
+  /** Takes a measurement that is not older than the clock. */
   #goOn(measurement: Measurement, number: number, isAgain: boolean): number | null {
     const last = this.#seen.get(number);
     const newest = newestAfter(last, measurement);
@@ -150,7 +151,7 @@ export class EventTimes {
     this.#remarked = remark(this.#device, this.#remarked, { reason, message, path }, this.#scope);
   }
 
-  /** What is known of a clock that stands where `#seen` has it. */
+  /** Saves the watermark of a clock whose time is the one in `#seen`. */
   #keep(
     sId: string,
     number: number,
@@ -179,7 +180,7 @@ function backMessage(sId: string, { total, lastTs }: LateRun, clockTs: number): 
   );
 }
 
-/** Who is told. */
+/** The device to tell. */
 type RemarkedDevice = Pick<DeviceIdentity, 'deviceId' | 'uuid'>;
 type Saying = Pick<MessageScope, 'topic' | 'arrivedTs'> & {
   rows: Pick<Changes, 'clocks' | 'effects'>;
@@ -191,7 +192,7 @@ const remarkEveryMs = 3_600_000;
 
 const memberOf = { 'clock-ahead': 'aheadTs', 'clock-back': 'backTs' } as const;
 
-/** Tells the device of its clock, at most hourly: nothing is rejected. Gives when it was told of what. */
+/** Tells the device about its clock, at most once an hour; nothing is rejected. Returns when it was last told what. */
 function remark(
   { device: { deviceId, uuid } }: { device: RemarkedDevice },
   before: Remarked | null,

@@ -7,10 +7,7 @@ import { EventTimes } from './event-time.ts';
 import type { Applied, ApplyLimits, DeviceState, MeasurementRow, MessageScope } from './model.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
-/**
- * Stores what was measured, then evaluates it where the service runs the profile. At least one item, and
- * as many as the budget allows.
- */
+/** Stores measurements, and evaluates them if the service runs the profile: at least one item, within the budget. */
 export function applyMeasurements(
   before: DeviceState,
   items: Item<SentMeasurement>[],
@@ -26,7 +23,7 @@ export function applyMeasurements(
     const { index, value, isStamped = false } = items[applied++] as Item<SentMeasurement>;
     const { sId, val, ts = arrivedTs } = value;
     const path = index === null ? '' : `/${index}`;
-    // A time that the service gave is never refused, wherever its clock has gone since.
+    // A time that the service assigned is never refused, even if its clock has changed since.
     const wrong =
       checkSense(senses, sId, val, path) ??
       (isStamped ? null : checkTime(ts, scope, limits.measurementMaxAgeMs, `${path}/ts`));
@@ -48,10 +45,10 @@ export function applyMeasurements(
   return { deviceState: times.end(evaluation.end()), items: Math.max(1, applied) };
 }
 
-/** What is before it is no time of a measurement: mostly seconds, or a clock that was never set. */
+/** No measurement is this old: such times are usually in seconds, or from a clock that was never set. */
 const year2001 = 978_307_200_000;
 
-/** What to say of such a time; empty for any other. */
+/** A hint about such a time; empty for any other. */
 function unitOf(ts: number): string {
   if (ts >= year2001) return '';
   const meant = ts * 1_000 >= year2001 ? ' It looks like seconds.' : '';
@@ -61,8 +58,8 @@ function unitOf(ts: number): string {
 type TimeLimits = Pick<ApplyLimits, 'maxAheadMs' | 'doubtSpanMs'>;
 
 /**
- * A time too far ahead of the arrival, or older than what is kept. While the service's clock is in doubt, only what
- * is so by the clock and also by where it should be. Null when fine.
+ * Rejects a time too far ahead of the arrival, or older than the history. While the service's clock is in doubt,
+ * rejects only what is wrong both by the clock and by where it should be. Null if the time is fine.
  */
 export function checkTime(
   ts: number,
@@ -83,7 +80,7 @@ export function checkTime(
   return null;
 }
 
-/** A sense the configuration does not name, or a number outside its range. Null when fine. */
+/** Rejects a sense that the configuration does not name, or a number outside its range. Null if both are fine. */
 export function checkSense(
   senses: ReadonlyMap<string, Sense>,
   sId: string,
@@ -107,8 +104,8 @@ export function checkSense(
 }
 
 /**
- * The device describes itself anew; its senses count from the next message on. What is larger than it may
- * be is no description: the one before stays.
+ * Replaces the device's configuration; its senses count from the next message on. A configuration that is too large is
+ * rejected, and the one before stays.
  */
 export function applyConfiguration(
   deviceState: DeviceState,

@@ -20,19 +20,19 @@ import type { Runtime } from '../../engine/runtime.ts';
 import type { Remarked, Watermark } from './watermark.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
-/** A message on its way to the database, and whom to tell. */
+/** A message on its way to the database, and where to report the result. */
 export class Message {
-  /** Names the message among rejections; made when it is needed, and kept, so that a retry adds none. */
+  /** Identifies the message among rejections. It is made when needed, and kept, so that a retry adds no second one. */
   id: string | undefined = undefined;
-  /** How many of its rejections are committed one by one. */
+  /** How many of its rejections are committed individually. */
   rejectionsStored = 0;
-  /** Whether a committed rejection has its whole payload. */
+  /** Whether a committed rejection holds its whole payload. */
   isPayloadStored = false;
-  /** How many of its sense events are committed, or being committed. */
+  /** How many of its sense events are committed or being committed. */
   recorded = 0;
   /** How many of its fragments are not stored yet. */
   open = 1;
-  /** Of the fragments that are committed; null: nobody asks. */
+  /** The outcome of the committed fragments; null: nobody asks. */
   outcome: Outcome | null;
   readonly uplink: Uplink;
   readonly delivery: Delivery;
@@ -45,7 +45,7 @@ export class Message {
     this.newUuid = newUuid;
   }
 
-  /** One of its fragments is committed; with the last one the message is acknowledged. */
+  /** One of its fragments is committed. After the last one the message is acknowledged. */
   fragmentStored(): void {
     this.open -= 1;
     if (this.open !== 0) return;
@@ -53,26 +53,26 @@ export class Message {
     this.delivery.stored();
   }
 
-  /** One of its fragments will not be stored, and so the message is not. Told once. */
+  /** One of its fragments will not be stored, so the message is not acknowledged. Reported once. */
   fail(error: unknown): void {
     if (this.open <= 0) return;
-    // What is left of it does not count any more.
+    // Its other fragments do not count any more.
     this.open = -Infinity;
     this.delivery.failed(error);
   }
 }
 
-/** What a fragment brings: what a device sent, or the time that came to it. */
+/** What a fragment contains: what a device sent, or a tick. */
 export type FragmentContent = UplinkContent | { kind: 'tick' };
 
-/** The part of a message that is stored or fails together: all of it, until a failed batch is split. */
+/** The part of a message that is stored or fails together. It is the whole message until a failed batch is split. */
 export type Fragment = {
   message: Message;
   content: FragmentContent;
-  /** Items that it brings into a batch: `sizeOf` its content. */
+  /** How many items it adds to a batch: `sizeOf` its content. */
   size: number;
   rejections: Rejection[];
-  /** The database refused it: its rejection is all that is kept of it. */
+  /** The database refused it, and only its rejection is stored. */
   isRefused?: true;
 };
 
@@ -84,17 +84,17 @@ export function newFragment(
   return { message, content, size: sizeOf(content), rejections };
 }
 
-/** How many items a fragment of this content brings into a batch. */
+/** How many items a fragment of this content adds to a batch. */
 function sizeOf(content: FragmentContent): number {
   return 'items' in content ? Math.max(1, content.items.length) : 1;
 }
 
-/** A tick as what a message is made of: it has no topic and no payload. */
+/** The uplink of a tick, which has neither topic nor payload. */
 export function uplinkOfTick(arrivedTs: WallMs): Uplink {
   return { topic: '', excerpt: '', arrivedTs, content: { kind: 'none' }, rejections: [] };
 }
 
-/** `messageId` and `item` make a retried transaction store it once; `payload` is empty but for a message's first. */
+/** `messageId` and `item` make a retried transaction store it once. `payload` is empty except in a message's first. */
 export type RejectionRow = Rejection & {
   deviceId: number;
   messageId: string;
@@ -113,7 +113,7 @@ export type ProfileAnswerRow = {
   ts: number;
 };
 
-/** A text for the device's display, for when it comes back. `message`: what it is sent if it is there. */
+/** A text for the device's display, kept for when it reconnects. `message`: what to send if it is connected. */
 export type DisplayRow = {
   deviceId: number;
   puId: number;
@@ -123,14 +123,14 @@ export type DisplayRow = {
   message: Downlink;
 };
 
-/** What is kept of a sense's clock, or of what the device was told of it (`ofDevice`). */
+/** A sense's watermark, or under `ofDevice` what the device was told about its clock. */
 export type ClockRow = { deviceId: number; sId: string; state: Watermark | Remarked };
 
-/** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
+/** What happens after the commit without a row: a message to the device, or a profile to hand over. */
 type Effect =
   | { kind: 'down'; uuid: string; message: Downlink }
   | { kind: 'hand-over'; device: DeviceIdentity }
-  /** It asked what time it is, which is looked at when it is told. */
+  /** The device asked for the time, which is read when the answer is sent. */
   | { kind: 'time'; uuid: string; request: TimeRequest };
 
 /** What one transaction writes, and what follows it. */
@@ -139,9 +139,9 @@ export type Changes = {
   events: NewEvent[];
   signals: AlarmSignal[];
   rejections: RejectionRow[];
-  /** Those of them that count the further ones of a minute, by device and minute. */
+  /** Those of the rejections that count further ones, by device and minute. */
   minutes: Map<string, RejectionRow>;
-  /** How many rejections of these messages are stored one by one once it is committed. */
+  /** For each message, how many rejections are stored individually after the commit. */
   rejectionsStored: Map<Message, number>;
   /** Messages whose whole payload is stored with one of these rejections. */
   payloadsStored: Set<Message>;
@@ -149,7 +149,7 @@ export type Changes = {
   configurations: { deviceId: number; configuration: Configuration }[];
   /** By device and sense. */
   clocks: Map<string, ClockRow>;
-  /** The newest of each state, by device and state; the newer the later. */
+  /** The newest text of each state, by device and state; the newest comes last. */
   displays: Map<string, DisplayRow>;
   effects: Effect[];
   /** What becomes of the items of messages whose senders ask. */
@@ -175,9 +175,9 @@ export function noChanges(): Changes {
 }
 
 /**
- * What one transaction may take of the event loop at a stretch, counted in what an ordinary measurement
- * takes: about a microsecond, to plan and to write it. Counted, not timed: a clock would make batches
- * small just when the machine is busy.
+ * How long one transaction may keep the event loop busy without a pause. The unit is what an ordinary measurement costs
+ * to plan and write, about a microsecond. Costs are counted, not timed: with a clock, batches would become small just
+ * when the machine is busy.
  */
 export class Budget {
   spent = 0;
@@ -192,39 +192,39 @@ export class Budget {
   }
 }
 
-/** What else a message leads to, in the same measure. */
+/** What else costs, in the same unit. */
 export const costs = {
-  /** To compare a measurement with a cause's limits (`CompiledCause`). */
+  /** Comparing a measurement with a cause's limits (`CompiledCause`). */
   cause: 1 / 60,
-  /** To write down what a cause has collected, and so many outcomes of its window. */
+  /** Encoding what a cause has collected, and each outcome in its window. */
   evidence: 1 / 16,
   outcome: 1 / 1_000,
   /** A firing that is recorded, notifies people or shows a text, and each of its causes. */
   firing: 5,
   firingCause: 3,
-  /** One that alarms are to be decided on: rows of theirs, and of messages to people. */
+  /** A firing for which alarms are decided: rows of alarms, and of messages to people. */
   alarm: 60,
   /** A text that is kept for a display: the newest of its state in a transaction. */
   display: 10,
-  /** An item that is rejected: it is told to the device as well. */
+  /** An item that is rejected, and reported to the device. */
   rejection: 5,
-  /** One that is counted only: like a good item. */
+  /** A rejection that is only counted costs as much as a good item. */
   counted: 1,
-  /** To read a device, its configuration, evidence and newest measurements, from the database. */
+  /** Reading a device, with its configuration, evidence and newest measurements, from the database. */
   reading: 40,
 };
 
-/** Accounts that have their turn within one transaction, at least, where as many wait. */
+/** At least this many accounts get a turn in one transaction, if that many wait. */
 export const turnsPerBatch = 50;
 
 /**
- * What a device's messages take at most, in ordinary measurements (`Budget`), before any firing: each
- * measurement, and once, to read the device or to write down its evidence.
+ * What a device's messages cost at most before any firing, in ordinary measurements (`Budget`): each measurement, and
+ * once for reading the device or writing its evidence.
  */
 export type DeviceCost = { perItem: number; once: number };
 
 const plain: DeviceCost = { perItem: 1, once: 0 };
-/** What its profile asks for is not known: the device was not read yet. */
+/** The device was not read yet, so the cost of its profile is unknown. */
 export const unreadCost: DeviceCost = { perItem: 1, once: costs.reading };
 
 export function costOf(deviceState: DeviceState | null): DeviceCost {
@@ -236,19 +236,19 @@ export function costOf(deviceState: DeviceState | null): DeviceCost {
   return { perItem: 1 + weight.judging * costs.cause, once: evidenceCostOf(weight) };
 }
 
-/** What it takes at most to write down, or to read, the evidence of a device that stands there. */
+/** What writing or reading the evidence of a device in this state costs at most. */
 export function evidenceCost(profile: Profile, place: Place): number {
   const weight = findWeight(profile, place);
   return weight ? evidenceCostOf(weight) : 0;
 }
 
-/** What that evidence takes at most while it is remembered, in bytes; measured. */
+/** How many bytes that evidence takes at most while it is remembered; measured. */
 export function evidenceBytes(profile: Profile, place: Place): number {
   const weight = findWeight(profile, place);
   return weight ? weight.causes * 200 + weight.outcomes / 3 : 0;
 }
 
-/** How long that evidence can become as it is stored, in characters; a little more than it mostly is. */
+/** How long that evidence can become as stored, in characters; a little more than it usually is. */
 export function evidenceLength(profile: Profile, place: Place): number {
   const weight = findWeight(profile, place);
   return weight ? weight.causes * 8 + weight.outcomes / 6 : 0;
@@ -268,7 +268,7 @@ export type Reported = Place & { ts: number };
 
 type RunningProfile = { profile: Profile; engine: 'service' | 'device' };
 
-/** When a tick of this runtime is due at the earliest, ms, however its connector listens; null: nothing waits. */
+/** When a tick of this runtime would be due if its connector always listened, ms; null: nothing waits. */
 export type EarliestDue = {
   purposes: Profile['purposes'];
   runtime: Runtime;
@@ -276,28 +276,28 @@ export type EarliestDue = {
 };
 
 /**
- * What is stored of a device's evidence: the whole of it as of some version of the device's row, and the
- * measurements that were evaluated since (`evidence_log`), which evaluated again give what there is now.
+ * How a device's evidence is stored: the whole of it as of some version of the device's row, and the measurements
+ * evaluated since (`evidence_log`). Evaluating these on top of the whole gives the current evidence.
  */
 export type EvidenceLog = {
-  /** The version with which the whole was written; null where it is to be written next. */
+  /** The version with which the whole was written; null if the whole is written next. */
   base: number | null;
-  /** Characters of what was added to it. */
+  /** The number of characters added to it. */
   added: number;
-  /** What was evaluated since this version of the row, encoded; is stored with the row's next one. */
+  /** The measurements evaluated since this version of the row, encoded. They are stored with the row's next version. */
   version: number;
   pending: string[];
-  /** The evidence that all of it comes to: any other one is not of this log. */
+  /** The evidence that results from all of it. If the device has other evidence, this log is not its log. */
   runtime: Runtime;
-  /** Whether there may be rows of the device's. */
+  /** Whether the device may have rows in `evidence_log`. */
   hasRows: boolean;
-  /** Whether the evidence may become so long that to write it each time costs more. */
+  /** Whether the evidence may become so long that writing the whole each time would cost more. */
   isLong: boolean;
 };
 
 /**
- * All that the evaluation of a device's message depends on, as of `version` of its row. Immutable:
- * a message gives a new one, which takes the place of the old when its transaction is being committed.
+ * Everything that the evaluation of a device's messages depends on, as of `version` of its row. Immutable: a message
+ * results in a new one, which replaces it when the transaction is being committed.
  */
 export type DeviceState = {
   device: DeviceIdentity;
@@ -309,30 +309,30 @@ export type DeviceState = {
   reported: Reported | null;
   answersProfiles: boolean;
   current: RunningProfile | null;
-  /** Handed over, or to be, and not answered yet. */
+  /** A profile that was or will be handed over, and is not answered yet. */
   pending: Profile | null;
-  /** When that was installed, ms; null where there is none. */
+  /** When `pending` was installed, ms; null without one. */
   pendingTs: number | null;
   runtime: Runtime | null;
-  /** How its evidence is stored, where that is long; null: always as a whole. */
+  /** How its evidence is stored, if that is long; null: always as a whole. */
   evidenceLog: EvidenceLog | null;
-  /** When it is due to be evaluated without a message, as its row in `device_due` says; null: it has none. */
+  /** When it is due to be evaluated without a message, as in its row of `device_due`; null: it has no row. */
   dueTs: number | null;
-  /** When a tick of `runtime` is due at the earliest, where that was looked at. */
+  /** When a tick of `runtime` is due at the earliest, if that is known. */
   earliestDue: EarliestDue | null;
-  /** The senses that one of its profiles reads, numbered, and by number the newest of each: its clock. */
+  /** The senses that one of its profiles reads, each with its number. `seen`: the newest value by that number. */
   watched: ReadonlyMap<string, number>;
   seen: CowArray<Newest>;
-  /** By sense, where the history's newest is not all there is to know of its clock; null: of none. */
+  /** By sense, the watermark, if the history's newest value does not say everything; null: none. */
   clocks: ReadonlyMap<string, Watermark> | null;
   remarked: Remarked | null;
-  /** Senses of alarms that are told with the next fresh measurement: these, and maybe more; null: none. */
+  /** The senses of alarms that wait for a fresh measurement before people are notified, and maybe more; null: none. */
   waitingSenses: ReadonlySet<string> | null;
-  /** Its rejections of the last minute that had any; null where this process has seen none. */
+  /** Its rejections in the last minute that had any; null if this process has seen none. */
   recentRejections: RecentRejections | null;
 };
 
-/** A measurement as the table keeps it: a position has its latitude in `val`. */
+/** A measurement as the table stores it: a position has its latitude in `val`. */
 export type MeasurementRow = {
   deviceId: number;
   sId: string;
@@ -341,13 +341,10 @@ export type MeasurementRow = {
   long: number | undefined;
 };
 
-/** Of most lists there is no element: never pushed to. */
+/** Shared by the many lists that stay empty; never pushed to. */
 const none: never[] = [];
 
-/**
- * What becomes of those of a message's items that one transaction holds. Of measurements and events only the
- * insert tells whether they are new.
- */
+/** What becomes of a message's items in one transaction. Only the insert shows what is new. */
 class PlannedOutcome {
   stored = 0;
   repeated = 0;
@@ -360,12 +357,12 @@ class PlannedOutcome {
     this.maxRejections = maxRejections;
   }
 
-  /** A single item changes something. */
+  /** A single item changed something. */
   store(): void {
     this.stored += 1;
   }
 
-  /** A single item changes nothing: it came before, or something newer did. */
+  /** A single item changed nothing: it, or something newer, was known already. */
   repeat(): void {
     this.repeated += 1;
   }
@@ -386,7 +383,7 @@ class PlannedOutcome {
   }
 }
 
-/** The one of this message in the transaction that is being planned. */
+/** The planned outcome of this message in the transaction being planned. */
 export function plannedOutcomeOf(
   message: Message,
   { outcomes }: { outcomes: Map<Message, PlannedOutcome> },
@@ -399,7 +396,7 @@ export function plannedOutcomeOf(
   return planned;
 }
 
-/** The first `max` one by one; one more counts the others. */
+/** Adds the first `max` individually, and counts the others in one more. */
 export function addRejection(rejected: Rejection[], rejection: Rejection, max: number): void {
   if (rejection.more === undefined && rejected.length < max) {
     rejected.push(rejection);
@@ -411,12 +408,12 @@ export function addRejection(rejected: Rejection[], rejection: Rejection, max: n
   else rejected[rejected.length - 1] = countedOnly(last.more + more);
 }
 
-/** Few enough that copying them costs little, and enough that most lists are one page. */
+/** Small enough that copying a page costs little, large enough that most lists are one page. */
 const perPage = 32;
 
 /**
- * A list that never changes. One that differs in an element shares all but a page with it, so that a
- * device which measures with a thousand senses does not copy what it knows of all of them each time.
+ * An immutable list. A copy with another element shares all but one page, so a device with a thousand senses does not
+ * copy what is known of all of them for each measurement.
  */
 export class CowArray<T> {
   readonly #pages: readonly (readonly (T | undefined)[])[];
@@ -450,17 +447,17 @@ export class CowArray<T> {
 }
 
 /**
- * How many of a device's rejections of one minute are kept one by one, as far as this process knows:
- * one more than `keptPerMinute` once the device was told that further ones are counted only.
+ * How many of a device's rejections in one minute are kept individually, as far as this process knows. It is one more
+ * than `keptPerMinute` once the device was told that further ones are only counted.
  */
 export type RecentRejections = { minute: number; kept: number };
 
-/** Rejections of one device and minute that are kept one by one; further ones are a number. */
+/** How many rejections of one device and minute are kept individually; further ones are counted. */
 export const keptPerMinute = 60;
 
 const minuteMs = 60_000;
 
-/** What the minute of a message has so far. */
+/** The count for the minute of a message. */
 export function recentRejectionsAt(
   recent: RecentRejections | null,
   arrivedTs: WallMs,
@@ -469,59 +466,62 @@ export function recentRejectionsAt(
   return recent?.minute === minute ? recent : { minute, kept: 0 };
 }
 
-/** Names the row that counts a device's further rejections of a minute: the same one in every process. */
+/** Identifies the row that counts a device's further rejections in a minute; the same in every process. */
 export function minuteId(minute: number): string {
   return `00000000-0000-8000-8000-${minute.toString(16).padStart(12, '0')}`;
 }
 
-/** How far a device's time may be off, in milliseconds, and up to what age an event is notified by push and SMS. */
+/**
+ * Limits of the rules. `maxAheadMs`: how far a device's time may be ahead, ms. `ringMaxAgeMs`: up to what age an event
+ * is notified by push and SMS, ms.
+ */
 export type ApplyLimits = {
   maxAheadMs: number;
-  /** Where the clock should be less where it is, while it is in doubt, ms (src/clock). Absent: 0. */
+  /** While the service's clock is in doubt: where it should be minus where it is, ms (src/clock). Absent: 0. */
   doubtSpanMs?: (() => number) | undefined;
-  /** What is older than the history keeps would be gone at once. */
+  /** Older measurements would be deleted from the history at once. */
   measurementMaxAgeMs: number;
   eventMaxAgeMs: number;
   ringMaxAgeMs: number;
-  /** How much an account's devices may say of themselves; absent: anything. */
+  /** How much an account's devices may say about themselves; absent: no limit. */
   sizesOf?: (accountId: number) => Sizes;
-  /** Rejections of one message that are kept one by one. */
+  /** How many rejections of one message are kept individually. */
   rejectionsPerMessage: number;
-  /** What a device's rejections may take: no payload is kept beyond that. */
+  /** How many bytes a device's rejections may take; beyond it no payload is kept. */
   rejectionBytesPerDevice: number;
-  /** When the device's connector did not listen; absent, or undefined: it always did. Asked often. */
+  /** When the device's connector did not listen; absent or undefined: it always did. Called often. */
   listeningOf?: (device: DeviceIdentity) => Listening | undefined;
 };
 
-/** What a rule sees of the message it applies. `reject` keeps an item and says why. */
+/** What a rule sees of the message that it applies. `reject` records an item as rejected, with the reason. */
 export type MessageScope = {
   topic: string;
   arrivedTs: WallMs;
   rows: Changes;
   limits: ApplyLimits;
-  /** Where it is spent, what is left of the message's items waits for another transaction. */
+  /** When it is spent, the rest of the message's items waits for another transaction. */
   budget: Budget;
   reject: (rejection: Rejection) => void;
-  /** Null: of the device's measurements nothing is stored already, or the transaction fails. */
+  /** The device's measurements that are stored already. Null: none is, or the transaction fails. */
   stored: StoredAlready | null;
-  /** Told of each item; null: nobody asks. */
+  /** Records what became of each item; null: nobody asks. */
   outcome: PlannedOutcome | null;
 };
 
 /**
- * The device after those items of a message that were applied, and how many; 1 where it has none (`sizeOf`), 0 where
- * nothing of the message was looked at yet.
+ * The device's state after the applied items of a message, and how many were applied: 1 if the message has no items
+ * (`sizeOf`), 0 if nothing of it was applied yet.
  */
 export type Applied = { deviceState: DeviceState; items: number };
 
-/** What tells a device's measurements apart. */
+/** Identifies a measurement among those of its device. */
 export function nameOfStored({ sId, ts, val }: Measurement): string {
-  // Zero has no sign in the history.
+  // The history stores no negative zero.
   const place = typeof val === 'number' ? [val + 0] : [val.lat + 0, val.long + 0];
   return [sId, ts, ...place].join(' ');
 }
 
-/** Which of a device's measurements the history has, and those that the plan has taken in before. */
+/** Which of a device's measurements are in the history, or earlier in the plan. */
 export class StoredAlready {
   readonly #names: Set<string>;
 
@@ -529,7 +529,7 @@ export class StoredAlready {
     this.#names = new Set(names);
   }
 
-  /** To be asked once of each measurement. */
+  /** Call it once for each measurement. */
   isAgain(name: string): boolean {
     if (this.#names.has(name)) return true;
     this.#names.add(name);

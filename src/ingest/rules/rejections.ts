@@ -16,24 +16,24 @@ import {
   type Fragment,
 } from './model.ts';
 
-/** Names that a device made up are a part of them, and may be as long as a message. */
+/** The longest text. It may quote names that a device made up, which may be as long as a message. */
 const maxTextLength = 1_024;
 
 type CollectLimits = Pick<ApplyLimits, 'rejectionsPerMessage' | 'rejectionBytesPerDevice'>;
 
 export type RejectionCollector = {
-  /** Whether it is kept one by one. */
+  /** Returns whether the rejection is kept individually. */
   add: (rejection: Rejection) => boolean;
-  /** To be called when all are added: says how many are counted only. Gives what the device's minute has then. */
+  /** Call it after the last `add`: it reports how many are only counted. Returns the count for the device's minute. */
   end: () => RecentRejections | null;
 };
 
 /**
- * Makes rows, and messages for the device, of what is wrong with a message: the first `rejectionsPerMessage`
- * one by one, the others as a number. Parts of a message that was split share the places. Beyond
- * `keptPerMinute` a device has one row a minute, so that a flood of short messages leaves no more behind than
- * good ones would. What the database refused is always kept, as it is stored nowhere else: the first of a
- * message with the whole payload, so that nothing of it is lost.
+ * Turns what is wrong with a message into rows and messages to the device: the first `rejectionsPerMessage`
+ * individually, the others as a number. The parts of a split message share this limit. Beyond `keptPerMinute` a device
+ * has one row a minute, so that a flood of short messages leaves no more behind than good ones would. What the database
+ * refused is always kept, because it is stored nowhere else. The first such rejection of a message has the whole
+ * payload, so that nothing is lost.
  */
 export function collectRejections(
   {
@@ -47,7 +47,7 @@ export function collectRejections(
   const { topic, arrivedTs: ts } = source.uplink;
   let recentRejections = before;
   let more = 0;
-  /** What tells the number of one part of a message from that of another. */
+  /** Distinguishes the counting row of one part of a message from that of another. */
   let firstCounted = -1;
 
   const isFullMinute = () =>
@@ -55,7 +55,7 @@ export function collectRejections(
 
   const countStored = () => rows.rejectionsStored.get(source) ?? source.rejectionsStored;
 
-  /** Whole, with the first of the message's items that the database refused. */
+  /** The whole payload for the first item of the message that the database refused, an excerpt for others. */
   function refusedPayload(): string {
     const { payload, excerpt } = source.uplink;
     if (payload === undefined || source.isPayloadStored || rows.payloadsStored.has(source))
@@ -137,7 +137,7 @@ const oneMore = ({ minute, kept }: RecentRejections): RecentRejections => ({
   kept: kept + 1,
 });
 
-/** PostgreSQL's text holds every character but NUL. */
+/** PostgreSQL's text can hold any character but NUL. */
 const storable = (text: string) => text.replaceAll('\0', '\uFFFD');
 
 function cut(text: string): string {
@@ -145,20 +145,20 @@ function cut(text: string): string {
   return storable(short.toWellFormed());
 }
 
-/** Of what a device sent as an identifier nobody needs more than this. */
+/** The longest identifier of a device that is worth quoting. */
 const maxIdLength = 64;
 
 const storableDetails = ({ sId, ...numbers }: RejectionDetails): RejectionDetails =>
   sId === undefined ? numbers : { sId: cut(sId.slice(0, maxIdLength)), ...numbers };
 
-/** As many whole characters as fit into so many bytes of UTF-8. */
+/** As many whole characters as fit into `maxBytes` of UTF-8. */
 function cutToBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;
   return new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true });
 }
 
-/** The place in the array that a JSON Pointer leads into; -1 for the message as a whole. */
+/** The index of the array element that a JSON Pointer leads into; -1 for the message as a whole. */
 function itemOf(path: string | undefined): number {
   const index = /^\/(\d+)(\/|$)/.exec(path ?? '')?.[1];
   return index === undefined ? -1 : Number(index);

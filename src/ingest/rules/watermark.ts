@@ -1,16 +1,16 @@
 import type { Measurement } from '../../contract/values.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
-/** A measurement with a time so much above its arrival is ahead: it is no sign of how late it is. */
+/** A measurement whose time is more than this above its arrival is ahead. It says nothing about how late others are. */
 export const aheadMs = 10_000;
 
-/** For so long all of a sense's measurements are too late before its clock is taken to have been set back. */
+/** If all measurements of a sense are too late for this long, its clock is taken to have been set back. */
 const setBackAfterMs = 15 * 60_000;
 const fewestOfRun = 3;
 
 /**
- * Measurements of a sense that were all too late, without one that was not in between. The last `count` of
- * them are each later by their time than the one before.
+ * Measurements of a sense that were all too late, without an exception in between. By their times, each of the last
+ * `count` is later than the one before.
  */
 export type LateRun = {
   total: number;
@@ -21,37 +21,37 @@ export type LateRun = {
 };
 
 /**
- * What is known of a sense's clock beside the history's newest measurement. The clock is the newest time of
- * those that were not ahead; what is below it is too late.
+ * What is known of a sense's clock besides the history's newest measurement. The clock is the newest time that was not
+ * ahead; older measurements are too late.
  */
 export type Watermark = {
-  /** The history's newest: once that is another one, this counts no more. */
+  /** The history's newest time. Once the history has another one, this watermark no longer applies. */
   newestTs: number;
   newestVal: Measurement['val'] | undefined;
-  /** Null: all that there is was ahead. */
+  /** Null: all measurements were ahead. */
   clockTs: number | null;
-  /** The values that were evaluated of that time. Absent in what 0.3.0 kept, and after an import. */
+  /** The values at that time that were evaluated. Absent in rows written by 0.3.0, and after an import. */
   vals?: Measurement['val'][];
   late: LateRun | null;
 };
 
-/** When the device was last told of its clock, ms; null: never. */
+/** When the device was last told about its clock, ms; null: never. */
 export type Remarked = { aheadTs: number | null; backTs: number | null };
 
-/** Where that is kept among the clocks of its senses, whose names are not empty. */
+/** The key for `Remarked` among the watermarks of a device's senses; the names of senses are not empty. */
 export const ofDevice = '';
 
-/** After one more measurement that was too late. One that does not go on with the run begins another. */
+/** Adds a measurement that was too late. One that does not continue the run begins a new one. */
 export function extendRun(run: LateRun | null, ts: number, arrivedTs: WallMs): LateRun {
   const total = (run?.total ?? 0) + 1;
   const begun = { total, count: 1, firstTs: ts, firstArrivedTs: arrivedTs, lastTs: ts };
   if (!run || ts <= run.lastTs) return begun;
   const grown = { ...run, total, count: run.count + 1, lastTs: ts };
-  // A backlog first, and live values behind it: these have a run of their own.
+  // A backlog followed by live values: these begin a run of their own.
   return isLong(grown, arrivedTs) && !keepsPace(grown, arrivedTs) ? begun : grown;
 }
 
-/** Whether it shows that the clock of the sense was set back: it goes forward, and about as time does. */
+/** Whether the run shows that the sense's clock was set back: it advances, about as fast as time. */
 export function isSetBack(run: LateRun, arrivedTs: WallMs): boolean {
   return run.count >= fewestOfRun && isLong(run, arrivedTs) && keepsPace(run, arrivedTs);
 }
@@ -65,19 +65,19 @@ function keepsPace({ firstTs, firstArrivedTs, lastTs }: LateRun, arrivedTs: Wall
   return wentMs >= tookMs / 2 && wentMs <= tookMs * 2;
 }
 
-/** What an import brought of a sense. */
+/** What an import added for a sense. */
 type Imported = {
-  /** The newest of it that is not ahead, ms; -Infinity: none is. */
+  /** The newest imported time that is not ahead, ms; -Infinity: none. */
   plainTs: number;
-  /** Whether some of it is ahead: after `aheadTs`. */
+  /** Whether some imported times are ahead, that is later than `aheadTs`. */
   isAhead: boolean;
   aheadTs: number;
 };
 
 /**
- * A sense's clock after an import, as measurements would have left it: what is not ahead moves it forward, what is
- * ahead does not. `newest`: the history's newest now. Null: it stays as it is, or counts no more; `unknown`:
- * the history says where it was before what is ahead.
+ * A sense's watermark after an import, as measurements would have left it: times that are not ahead move it forward.
+ * `newest`: the history's newest measurement now. Null: it stays as it is, or no longer applies. `unknown`: look up in
+ * the history where it was before the times that are ahead.
  */
 export function watermarkAfterImport(
   clock: Watermark | undefined,

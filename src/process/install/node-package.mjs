@@ -1,11 +1,11 @@
-// JavaScript, because it runs before there is a Node that reads TypeScript.
+// JavaScript, because it runs before there is a Node that can run TypeScript.
 import { readFileSync } from 'node:fs';
 
 /**
- * The optional dependency that holds Node for a platform; undefined where there is none.
+ * The optional dependency with Node for a platform; undefined if there is none.
  *
  * @param {string} projectDir
- * @param {{ platform: string; arch: string }} of as `process` names them
+ * @param {{ platform: string; arch: string }} of as in `process`
  * @returns {string | undefined}
  */
 export function findNodePackage(projectDir, { platform, arch }) {

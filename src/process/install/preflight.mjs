@@ -1,25 +1,25 @@
-// Runs before the program of an npm script (--import), also on a Node that is too old for all
-// else here: hence JavaScript, and nothing but Node's own modules.
+// Runs before the program of an npm script (--import), on a Node too old for everything else too. So it is JavaScript,
+// and uses only Node's own modules.
 import { existsSync, readdirSync } from 'node:fs';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { findNodePackage } from './node-package.mjs';
 
-/** The first major version that runs TypeScript files as they are and has all that is used here. */
+/** The first major version that runs TypeScript files directly and has everything that is used here. */
 const leastMajor = 24;
 
 /**
- * What is wrong with this installation and which command mends it, in one line; null if nothing is.
+ * The problem with this installation, and the command that fixes it, in one line; null if there is none.
  *
  * @param {{ projectDir: string; version: string; platform: string; arch: string }} facts
- *   `version`, `platform` and `arch` of the Node that is running, as `process` names them.
+ *   `version`, `platform` and `arch` of the running Node, as in `process`.
  * @returns {string | null}
  */
 export function findProblem({ projectDir, version, platform, arch }) {
   const modules = `${projectDir}/node_modules`;
   if (!existsSync(`${modules}/pg`))
     return `The packages are not installed in ${modules}: run \`npm ci\`.`;
-  // It has a package for each platform, all optional: where none is there, no optional one is.
+  // This package has one package per platform, all optional. If none is there, no optional package was installed.
   if (!list(`${modules}/@node-rs`).some((name) => name.startsWith('argon2-')))
     return `The optional packages are not installed in ${modules}, and they are needed: run \`npm ci --include=optional\`.`;
 

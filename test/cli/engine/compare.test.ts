@@ -7,7 +7,7 @@ type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 const given = ['measurement', 'message', 'tick', 'clock', 'enter', 'install', 'arrivedTs'];
 const optional = ['ring', 'first', 'ageMs', 'why', 'ended', 'nextDueTs'];
 
-/** The answer of an engine that leaves out what it may. */
+/** The answer of an engine that omits what it may. */
 function least({ rule, steps, ends }: Case): Answer {
   const asked = steps.map((step) => {
     const kept = Object.entries(step).filter(([name]) => !given.includes(name));
@@ -23,7 +23,7 @@ function without(value: Json, names: string[]): Json {
   return Object.fromEntries(kept.map(([name, member]) => [name, without(member, names)]));
 }
 
-/** Each value that differs from this one in one place. */
+/** Every value that differs from this one in one place. */
 function* changed(value: Json): Generator<Json> {
   if (typeof value === 'number') yield value === 0 ? 1 : 2 * value;
   else if (typeof value === 'string') yield `${value}!`;
@@ -40,7 +40,7 @@ function* changed(value: Json): Generator<Json> {
       const rest = without(value, []) as Record<string, Json>;
       delete rest[name];
       const isNone = Array.isArray(member) ? member.length === 0 : member === null;
-      // What is not there is as if there were none.
+      // An absent list is the same as an empty one.
       if (!(isNone && ['ticks', 'moves'].includes(name))) yield rest;
       for (const other of changed(member)) yield { ...value, [name]: other };
     }
@@ -50,15 +50,15 @@ function* changed(value: Json): Generator<Json> {
 const files = readCases();
 
 describe.each(files)('$name', ({ cases }) => {
-  test('its cases are told apart by their rules', () => {
+  test('its cases have distinct rules', () => {
     expect(new Set(cases.map(({ rule }) => rule)).size).toBe(cases.length);
   });
 
-  test('an engine may leave out what only the service has to know', () => {
+  test('an engine may omit what only the service has to know', () => {
     for (const one of cases) expect(compareAnswer(one, least(one))).toEqual([]);
   });
 
-  test('whatever else is another one, missing or too much is found', () => {
+  test('any other difference, omission or addition is found', () => {
     let tried = 0;
     for (const one of cases) {
       const { rule, ...answer } = least(one);
@@ -74,7 +74,7 @@ describe.each(files)('$name', ({ cases }) => {
   });
 });
 
-test('moves and ticks that nobody expects are found', () => {
+test('unexpected moves and ticks are found', () => {
   const [one] = files
     .flatMap(({ cases }) => cases)
     .filter(({ rule }) => rule.startsWith('isGt is'));
@@ -86,7 +86,7 @@ test('moves and ticks that nobody expects are found', () => {
   }
 });
 
-test('the answer that the page shows is a right one', () => {
+test('the answer in the documentation is right', () => {
   const blocks = blocksOf(readProjectFile('test/vectors/README.md'), 'json');
   const shown = blocks
     .filter((text) => text.includes('"rule"'))

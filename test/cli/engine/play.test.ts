@@ -24,7 +24,7 @@ function written(name: string, content: unknown): string {
   return path;
 }
 
-test('what the page shows is what it prints', async () => {
+test('the documentation shows what it prints', async () => {
   const page = readProjectFile('test/vectors/README.md');
   const [stream = ''] = blocksOf(page, 'ndjson');
   const [shown = ''] = blocksOf(page, 'text').filter((text) => text.includes('tick: "too warm"'));
@@ -60,7 +60,7 @@ test('what time alone completes happens when it is due, in the times of the stre
   ]);
 });
 
-test('what is late, ahead or stored already is said, and why nothing fires', async () => {
+test('reports what is late, ahead or stored already, and why nothing fires', async () => {
   const ahead = { ...value(9, 60), arrivedTs: start + 2 * minute };
   const stream = lines(value(9, 1), value(9, 1), value(9, 0), ahead);
   const told = await runForJson(['examples/cold-room.json', '--explain'], stream);
@@ -73,7 +73,7 @@ test('what is late, ahead or stored already is said, and why nothing fires', asy
   ]);
 });
 
-test('reported states and other profiles are lines of the stream too', async () => {
+test('the stream may contain reported states and other profiles', async () => {
   const purpose = JSON.parse(readFileSync('examples/freezer.json', 'utf8')) as unknown;
   const stream = lines(
     { enter: { puId: 1, stId: 2, evId: 7 }, arrivedTs: start },
@@ -104,10 +104,10 @@ test('a list of purposes, a profile and several files are one profile each', asy
   );
 });
 
-describe('what is wrong is said with its place', () => {
+describe('errors name their place', () => {
   const good = `${JSON.stringify(value(9, 0))}\n`;
   const wrongLines: [name: string, stream: string, message: string][] = [
-    ['no JSON', `${good}{"sId":"0x10",val:9}\n`, 'standard input:2:15: expected a name'],
+    ['not JSON', `${good}{"sId":"0x10",val:9}\n`, 'standard input:2:15: expected a name'],
     [
       'a cut line',
       `${good}\n{"sId":\n`,
@@ -129,7 +129,7 @@ describe('what is wrong is said with its place', () => {
       'standard input:1: expected a measurement { sId, val, ts }, an array',
     ],
     [
-      'no time',
+      'without a time',
       lines({ sId: '0x10', val: 9 }),
       'standard input:1: the first line must give a time',
     ],

@@ -1,6 +1,6 @@
 import { runProgram } from '../../journeys/process.ts';
 
-/** Runs `npm run engine` as a process of its own; `input` is its standard input. */
+/** Runs `npm run engine` as a process of its own. `input`: its standard input. */
 export async function runEngine(args: string[], input = '') {
   const program = runProgram(process.execPath, ['src/cli/engine.ts', ...args], { input });
   const status = await program.ended();

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A copy of what this engine answers, of which a part is changed. */
+/** A copy of this engine's answers with a change. */
 function answersWith(name: string, change: (at: string) => void): string {
   const at = join(folder, name);
   cpSync(join(folder, 'ours'), at, { recursive: true });
@@ -31,19 +31,19 @@ function countOf(name: string): number {
   return (JSON.parse(readFileSync(`test/vectors/${name}.json`, 'utf8')) as unknown[]).length;
 }
 
-test('the stand-alone engine answers all cases, by the arrival rules of the service', async () => {
+test("the stand-alone engine answers all cases, by the service's rules of arrival", async () => {
   const { status, stdout } = await runEngine(['--vectors', join(folder, 'ours')]);
   expect(stdout).toMatch(/^(\d{3,}) of \1 cases agree\.$/m);
   expect(status).toBe(0);
 });
 
-test('the vectors are answers to themselves', async () => {
+test('the vectors are valid answers to themselves', async () => {
   const { status, stdout } = await runEngine(['--vectors', 'test/vectors']);
   expect(stdout).toMatch(/^(\d{3,}) of \1 cases agree\.$/m);
   expect(status).toBe(0);
 });
 
-test('an answer that is wrong is found, with its place', async () => {
+test('a wrong answer is found, with its place', async () => {
   const wrong = answersWith('wrong', (at) =>
     replaceIn(join(at, 'numbers.ndjson'), /(?<="senses":.*)20.000001/, '20.000002'),
   );
@@ -67,7 +67,7 @@ test('an answer that is wrong is found, with its place', async () => {
   expect([more, asJson.status]).toEqual([[], 1]);
 });
 
-test('a case without an answer is a difference; a file without answers is named and none', async () => {
+test('a case without an answer is a difference; a file without answers is named and is not', async () => {
   const partly = answersWith('partly', (at) => {
     rmSync(join(at, 'over.ndjson'));
     replaceIn(join(at, 'windows.ndjson'), /^.*\n/, '');
@@ -97,7 +97,7 @@ test.each<[name: string, change: (at: string) => void, message: string]>([
     (at) => replaceIn(join(at, 'age.ndjson'), /"steps":/, '"stages":'),
     'age.ndjson:1 /steps: ',
   ],
-])('answers that cannot be read are refused: %s', async (name, change, message) => {
+])('unreadable answers are refused: %s', async (name, change, message) => {
   const { status, stderr } = await runEngine(['--vectors', answersWith(name, change)]);
   expect(stderr).toContain(message);
   expect(status).toBe(1);

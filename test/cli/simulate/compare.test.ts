@@ -14,7 +14,7 @@ const readings = fc.uniqueArray(reading, {
 });
 
 describe('the comparison', () => {
-  it('finds exactly what is missing, whatever is missing and in whatever order', () => {
+  it('finds exactly what is missing, in whatever order', () => {
     const cases = readings.chain((sent) =>
       fc.tuple(fc.constant(sent), fc.shuffledSubarray(sent, { minLength: 0 })),
     );
@@ -28,20 +28,20 @@ describe('the comparison', () => {
     );
   });
 
-  it('lets what was sent be stored without an acknowledgement', () => {
+  it('accepts what was sent and stored without an acknowledgement', () => {
     const [one, two] = [1, 2].map((ts) => ({ sId: '0x10', val: 1, ts })) as [Reading, Reading];
     const result = compareReadings({ sent: [one, two], acknowledged: [one] }, [one, two]);
     expect(result).toMatchObject({ lost: [], doubled: [], foreign: [], unacknowledged: 1 });
   });
 
-  it('says in words that nothing was acknowledged, and does not take it for success', () => {
+  it('says in words that nothing was acknowledged, and does not count it as success', () => {
     const comparison = compareReadings({ sent: [], acknowledged: [] }, []);
     const { agrees, text } = report({ comparison, recordedEvents: 0 }, createTally());
     expect(agrees).toBe(false);
     expect(text).toContain('Nothing was acknowledged');
   });
 
-  it('does not accept events that devices were told of and nobody recorded', () => {
+  it('rejects events that devices were told of and nobody recorded', () => {
     const one = { sId: '0x10', val: 1, ts: 1 };
     const comparison = compareReadings({ sent: [one], acknowledged: [one] }, [one]);
     const tally = { ...createTally(), events: 3 };

@@ -4,7 +4,7 @@ import { configurationOf, readingsAt } from '../../../src/cli/simulate/devices.t
 describe('the curves', () => {
   const senses = configurationOf(0).module[0]?.senses ?? [];
 
-  it('stay within what the device says of its senses', () => {
+  it('stay within the ranges that the device reports', () => {
     const readings = Array.from({ length: 50 * 500 }, (_, i) => readingsAt(i % 50, i)).flat();
     const outside = readings.filter(({ sId, val }) => {
       const sense = senses.find((one) => one.sId === sId);
@@ -14,7 +14,7 @@ describe('the curves', () => {
     expect(outside).toEqual([]);
   });
 
-  it('leave the cold and come back, so that both events of the purpose happen', () => {
+  it('leave the cold and return, so that both events of the purpose happen', () => {
     for (let device = 0; device < 50; device += 1) {
       const values = Array.from({ length: 48 }, (_, n) => readingsAt(device, n)[0]?.val ?? NaN);
       const inARow = (test: (val: number) => boolean) =>

@@ -7,7 +7,7 @@ const directory = new URL('../../../examples/', import.meta.url);
 const files = readdirSync(directory).filter((file) => file.endsWith('.json'));
 
 describe.each(files)('examples/%s', (file) => {
-  it('is a purpose with nothing to warn of', () => {
+  it('is a purpose without warnings', () => {
     const purpose = Purpose.parse(JSON.parse(readFileSync(new URL(file, directory), 'utf8')));
     expect(listWarnings([purpose])).toEqual([]);
   });

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import type { Reading } from '../../../src/cli/simulate/devices.ts';
 
 /**
- * What a service that keeps measurements badly would answer, over real HTTP and in pages; it has as
- * many events as measurements.
+ * The answers of a service that stores measurements badly, over real HTTP and in pages. It has as many events as
+ * measurements.
  */
 export type FakeHistory = { url: string; requests: () => number; close(): Promise<void> };
 

@@ -12,17 +12,17 @@ describe('the command line', () => {
     expect(help).toContain('--account EMAIL');
   });
 
-  it('takes an address with or without a closing slash', () => {
+  it('accepts an address with or without a trailing slash', () => {
     expect(parseOptions(['--url', 'http://127.0.0.1:1/']).url).toBe('http://127.0.0.1:1');
   });
 
-  it('says everything that is wrong at once', () => {
+  it('reports all errors at once', () => {
     const args = ['--devices', '0', '--seconds', 'soon', '--rate', '1e9', '--url', 'ftp://x'];
     expect(() => parseOptions(args)).toThrow(UsageError);
     expect(() => parseOptions(args)).toThrow(/--url.*\n--devices.*\n--seconds.*\n--rate/);
   });
 
-  it('refuses what it does not know', () => {
+  it('refuses unknown options', () => {
     expect(() => parseOptions(['--device', '3'])).toThrow(UsageError);
   });
 });
@@ -35,7 +35,7 @@ describe('the password', () => {
     expect(output.read()).toBeNull();
   });
 
-  it('is missing when there is no line', async () => {
+  it('is missing if there is no line', async () => {
     await expect(readPassword('a@example.org', Readable.from([]), process.stdout)).rejects.toThrow(
       'standard input is empty',
     );
@@ -49,7 +49,7 @@ describe('the screen', () => {
     return text;
   }
 
-  it('writes plain lines where there is no terminal', () => {
+  it('writes plain lines without a terminal', () => {
     const text = written(false, (screen) => {
       for (let done = 1; done <= 8; done += 1) screen.bar('Registering', done, 8);
       screen.live('1 s');

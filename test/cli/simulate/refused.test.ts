@@ -8,7 +8,7 @@ const connack = Buffer.from([0x20, 2, 0, 0]);
 const connectType = 1;
 const subscribeType = 8;
 
-/** Lets the first device in and never answers its SUBSCRIBE; then it closes the connection of the second. */
+/** Accepts the first device and never answers its SUBSCRIBE; then closes the connection of the second. */
 const sockets: Socket[] = [];
 let isSubscribing = false;
 const { promise: lastEnds, resolve: hasEnded } = Promise.withResolvers<void>();
@@ -37,7 +37,7 @@ afterAll(() => {
   server.close();
 });
 
-it('where one device is not let in, no other one is left behind that connects again', async () => {
+it('if one device is refused, no other device is left behind to reconnect', async () => {
   const fleet = {
     screen: { say: () => undefined, bar: () => undefined },
     signal: new AbortController().signal,

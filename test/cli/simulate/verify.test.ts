@@ -18,7 +18,7 @@ afterEach(async () => {
   fake = undefined;
 });
 
-/** Two devices that had everything acknowledged; `keep` says what the service has of the second one. */
+/** Two devices with everything acknowledged. `keep` selects what the service has of the second one. */
 async function verifyAgainst(keep: (sent: Reading[]) => Reading[]) {
   fake = await startFakeHistory((uuid) => (uuid === 'second' ? keep(sent) : sent), 10);
   const transport = createTransport({ insecure: false, maxConnections: 2 });
@@ -33,7 +33,7 @@ async function verifyAgainst(keep: (sent: Reading[]) => Reading[]) {
 }
 
 describe('what is read back', () => {
-  it('agrees when every page has what was acknowledged', async () => {
+  it('agrees if the pages contain everything that was acknowledged', async () => {
     const { agrees, text } = await verifyAgainst((all) => all);
     expect(agrees).toBe(true);
     expect(text).toContain('50 measurements were acknowledged, and 50 of them were read back.');
@@ -42,14 +42,14 @@ describe('what is read back', () => {
     expect(fake?.requests()).toBe(12);
   });
 
-  it('differs when one measurement was lost', async () => {
+  it('differs if one measurement was lost', async () => {
     const { agrees, text } = await verifyAgainst((all) => all.toSpliced(17, 1));
     expect(agrees).toBe(false);
     expect(text).toContain('50 measurements were acknowledged, and 49 of them were read back.');
     expect(text).toContain('DIFFERENCE: 1 acknowledged but not stored: 0x10 = 1.7 at 1017');
   });
 
-  it('differs when a value was changed: one is lost, another was never sent', async () => {
+  it('differs if a value was changed: one is lost, another was never sent', async () => {
     const { agrees, text } = await verifyAgainst((all) =>
       all.with(3, { sId: '0x10', val: 99, ts: 1_003 }),
     );
@@ -58,13 +58,13 @@ describe('what is read back', () => {
     expect(text).toContain('1 stored, but never sent in this form: 0x10 = 99 at 1003');
   });
 
-  it('differs when a measurement is there twice', async () => {
+  it('differs if a measurement is stored twice', async () => {
     const { agrees, text } = await verifyAgainst((all) => [...all, ...all.slice(0, 4)]);
     expect(agrees).toBe(false);
     expect(text).toContain('DIFFERENCE: 4 stored more than once');
   });
 
-  it('differs when the last page is missing', async () => {
+  it('differs if the last page is missing', async () => {
     const { agrees, text } = await verifyAgainst((all) => all.slice(-20));
     expect(agrees).toBe(false);
     expect(text).toContain('DIFFERENCE: 5 acknowledged but not stored');

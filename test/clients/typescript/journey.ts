@@ -2,12 +2,12 @@ import { connectAsync } from 'mqtt';
 import createClient from 'openapi-fetch';
 import type { components, paths } from './api.d.ts';
 
-// From an account to what its device measured, by the generated client alone: node journey.ts http://127.0.0.1:8080
+// From an account to its device's measurements, with the generated client only: node journey.ts http://127.0.0.1:8080
 
 const [, , baseUrl = 'http://127.0.0.1:8080'] = process.argv;
 const client = createClient<paths>({ baseUrl });
 
-/** What a call answered; throws what the service says of a refusal. */
+/** The body of an answer. Throws the service's message for a refusal. */
 function need<T>({ data, error }: { data?: T; error?: components['schemas']['Problem'] }): T {
   if (data === undefined) throw new Error(error?.detail ?? 'No answer.');
   return data;
@@ -70,7 +70,7 @@ const gone = await client.GET('/v2/purposes/{purposeUuid}', {
   params: { path: { purposeUuid: installed.pId } },
 });
 
-// The same route answers CSV, as text, to who asks for it.
+// On request, the same route answers with CSV as text.
 const isJson = typeof list !== 'string' && 'measurements' in list;
 const measured = isJson ? list.measurements.map(({ val }) => val) : [];
 const [newest] = latest.latest;

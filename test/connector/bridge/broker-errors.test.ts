@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { prepareBridge, startPacketBroker } from './harness.ts';
 import type { TestBridge } from './harness.ts';
 
-/** What a test ends with; each its own, as they run beside each other. */
+/** Registers what a test has to close. Each test has its own, because they run concurrently. */
 type Ends = (end: () => Promise<void>) => void;
 
 type Answer = (packet: Packet, send: (packet: Packet) => void, socket: Socket) => void;
@@ -16,7 +16,7 @@ const connack = (reasonCode: number, properties = {}): Packet => ({
   properties,
 });
 
-/** Takes the connection and answers the subscription. */
+/** Accepts the connection and answers the subscription. */
 const onSubscribe =
   (answer: (messageId: number) => Packet): Answer =>
   (packet, send) => {
@@ -43,7 +43,7 @@ async function meet(onEnd: Ends, answer: Answer, shareName: string | null = 'all
   return { broker, bridge };
 }
 
-/** It was tried often, and said once. */
+/** Expects that it was tried often, and logged once. */
 async function expectOneLine({ lines, status }: TestBridge, reason: string, message: RegExp) {
   expect(status.read()).toMatchObject({ isConnected: false, reason });
   expect(lines).toEqual([
@@ -108,7 +108,7 @@ describe.concurrent('a broker that', () => {
     },
   );
 
-  test('refuses a filter that is no share is not told to be one', async ({
+  test('refuses an ordinary filter is not reported as refusing shares', async ({
     onTestFinished: onEnd,
   }) => {
     const { bridge } = await meet(onEnd, suback(0x8f), null);
@@ -142,7 +142,7 @@ describe.concurrent('a broker that', () => {
   });
 });
 
-test('a connection that comes and goes is said once, and then what it came to', async ({
+test('a connection that comes and goes is logged once, and again with the state in which it settles', async ({
   onTestFinished: onEnd,
 }) => {
   let stays = false;

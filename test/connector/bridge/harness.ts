@@ -37,7 +37,7 @@ export type TestBridge = {
   close(): Promise<void>;
 };
 
-/** A bridge of connector `x` that stores nothing; `start` it, as often as wanted. */
+/** A bridge of connector `x` that stores nothing. `start` it as often as needed. */
 export function prepareBridge(
   address: Partial<BrokerAddress> & { url: string },
   settleMs?: number,
@@ -70,7 +70,7 @@ export function prepareBridge(
   };
 }
 
-/** Speaks MQTT 5 as a test wants it: for answers that no broker here can be made to give. */
+/** Speaks MQTT 5 as a test tells it to, for answers that no real broker here can be made to give. */
 export type PacketBroker = { url: string; connects: IConnectPacket[]; close(): Promise<void> };
 
 export async function startPacketBroker(
@@ -86,7 +86,7 @@ export async function startPacketBroker(
       if (packet.cmd === 'connect') connects.push(packet);
       answer(packet, send, socket);
     });
-    // A client of some other test, whose server had this port before, speaks no MQTT.
+    // A client of another test, whose server had this port before, does not speak MQTT.
     packets.on('error', () => socket.destroy());
     socket.on('data', (chunk) => packets.parse(chunk)).on('error', () => undefined);
   });

@@ -17,7 +17,7 @@ afterEach(async () => {
 
 type Competitor = { proxy: Proxy; bridge: TestBridge; standBy: StandBy; turns: number };
 
-/** Reaches the database as the others do, and the broker by a way of its own. */
+/** Reaches the database as the others do, and the broker through a proxy of its own. */
 async function compete(database: TestDatabase, brokerPort: number): Promise<Competitor> {
   const proxy = await startProxy(brokerPort);
   ends.push(proxy.close);
@@ -65,7 +65,7 @@ async function startTwo() {
 }
 
 test.skipIf(!hasMosquitto).each(['cut', 'stall'] as const)(
-  'a holder whose way to the broker is lost (%s) is followed by another within 10 s, and does not take it back',
+  'a holder that loses its connection to the broker (%s) is replaced by another within 10 s, and does not take the lease back',
   async (lose) => {
     const { first, second } = await startTwo();
     const lostMs = performance.now();
@@ -84,7 +84,7 @@ test.skipIf(!hasMosquitto).each(['cut', 'stall'] as const)(
 );
 
 test.skipIf(!hasMosquitto)(
-  'while the broker is unreachable for all, each has one turn, and one of them is there when it is back',
+  'while no process reaches the broker, each tries once, and one of them connects when it is back',
   async () => {
     const { broker, first, second } = await startTwo();
     const both = [first, second];
@@ -93,7 +93,7 @@ test.skipIf(!hasMosquitto)(
     await expect.poll(() => second.turns, { timeout: 60_000 }).toBe(1);
     await expect.poll(leases, { timeout: 60_000 }).toEqual([false, false]);
     expect(both.map(({ standBy }) => standBy.isReady())).toEqual([false, false]);
-    // Longer than the rest after a turn: whoever took it again would have done so by now.
+    // Longer than the rest after a term: a process that took another one would have done so by now.
     const since = performance.now();
     await expect
       .poll(() => performance.now() - since, { interval: 500, timeout: 60_000 })

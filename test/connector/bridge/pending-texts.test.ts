@@ -33,7 +33,7 @@ function start() {
   return { store, identity, published, time, state, downlinks };
 }
 
-test('are published when the device is heard of, and acknowledged once the broker has them for it', async () => {
+test('are published when the device sends, and acknowledged once the broker has them for it', async () => {
   const { downlinks, identity, published, state, store } = bridge;
   state.doesListen = true;
   downlinks.heard(identity);
@@ -42,7 +42,7 @@ test('are published when the device is heard of, and acknowledged once the broke
   expect(store.delivered).toEqual([text(1), text(2)]);
 });
 
-test('stay where nobody listens, and are looked for again while it sends, not with each message', async () => {
+test('stay if nobody subscribes, and are looked for again while it sends, but not with each message', async () => {
   const { downlinks, identity, published, state, store, time } = bridge;
   downlinks.heard(identity);
   await until(() => published.length === 1);
@@ -58,7 +58,7 @@ test('stay where nobody listens, and are looked for again while it sends, not wi
   expect(published).toEqual([{ keptId: 1 }, { keptId: 1 }, { keptId: 2 }]);
 });
 
-test('that are pushed while older ones are read come behind them, once', async () => {
+test('that are pushed while older ones are read follow these, once', async () => {
   const { downlinks, identity, published, state, store } = bridge;
   state.doesListen = true;
   downlinks.heard(identity);

@@ -35,7 +35,7 @@ async function expectLine(bridge: TestBridge, reason: string, message: RegExp): 
 }
 
 describe.skipIf(!hasMosquitto)('Mosquitto', () => {
-  test('that refuses the password is named, and served once it takes it', async () => {
+  test('that refuses the password is named, and served once it accepts it', async () => {
     const passwordFile = join(dir, 'passwords');
     const setPassword = (password: string) => {
       execFileSync('mosquitto_passwd', ['-b', '-c', passwordFile, 'us', password]);
@@ -53,7 +53,7 @@ describe.skipIf(!hasMosquitto)('Mosquitto', () => {
     expect(bridge.lines.map(({ level }) => level)).toEqual(['error', 'info']);
   });
 
-  test('that is not there is named, without what its address holds of a user', async () => {
+  test('that is not there is named, without the user name and password in its address', async () => {
     const port = await findFreePort();
     const bridge = run({ url: `mqtt://us:secret@127.0.0.1:${port}` });
     await expectLine(
@@ -69,7 +69,7 @@ describe.skipIf(!hasMosquitto)('Mosquitto', () => {
       promisify(execFile)('openssl', command.split(' '), { cwd: dir });
     const key = '-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes';
 
-    /** A broker whose certificate is for this name, signed by an authority of its own. */
+    /** A broker whose certificate is for this name, signed by its own authority. */
     async function startTls(name: string, days = '2') {
       const authority = '-subj /CN=authority -keyout ca.key -out ca.pem';
       await openssl(`req -x509 ${key} -days 2 ${authority}`);
@@ -91,7 +91,7 @@ describe.skipIf(!hasMosquitto)('Mosquitto', () => {
       };
     }
 
-    test('with a certificate that nobody known has signed', async () => {
+    test('with a certificate of an unknown authority', async () => {
       const { url, ca } = await startTls('IP:127.0.0.1');
       await expectLine(
         run({ url }),
@@ -111,19 +111,19 @@ describe.skipIf(!hasMosquitto)('Mosquitto', () => {
       );
     });
 
-    test('with a certificate that is not valid any more', async () => {
+    test('with an expired certificate', async () => {
       const { url, ca } = await startTls('IP:127.0.0.1', '-1');
       await expectLine(run({ url, ca }), 'certificate', /expired or not valid yet: renew it/);
     });
 
-    test('at a port that speaks none', async () => {
+    test('at a port without TLS', async () => {
       const broker = await startMosquitto();
       ends.push(broker.remove);
       const bridge = run({ url: `mqtts://127.0.0.1:${broker.port}` });
       await expectLine(bridge, 'closed-at-connect', /whether that port expects TLS/);
     });
 
-    test('at a port that speaks nothing else', async () => {
+    test('at a port with nothing but TLS', async () => {
       const { broker } = await startTls('IP:127.0.0.1');
       await expectLine(
         run({ url: broker.url }),
@@ -134,8 +134,8 @@ describe.skipIf(!hasMosquitto)('Mosquitto', () => {
   });
 });
 
-test('a broker that speaks MQTT 3.1.1 only is named', async () => {
-  // CONNACK, return code 1: as brokers answer that do not know the version.
+test('a broker that only speaks MQTT 3.1.1 is named', async () => {
+  // CONNACK with return code 1, as brokers answer that do not know the version.
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
     socket.once('data', () => socket.end(Buffer.from([0x20, 2, 0, 1])));

@@ -12,7 +12,7 @@ const server = createServer();
 const connections: { clientId: string; socket: Socket }[] = [];
 const of = (name: string) => connections.filter(({ clientId }) => clientId === name);
 
-/** A broker that never answers whoever is called `unanswered`, so that nothing is ever established. */
+/** A broker that never answers the client `unanswered`, so that this one is never connected. */
 function serve(socket: Socket): void {
   const packets = parser({ protocolVersion: 5 });
   const send = (packet: Parameters<typeof generate>[0]) =>
@@ -44,7 +44,7 @@ function bridgeNamed(clientId: string) {
   return prepareBridge({ url: `mqtt://127.0.0.1:${port}`, clientId });
 }
 
-/** A lease that the test gives and takes. */
+/** Competes for a lease that the test grants and takes away. */
 async function standBy(clientId: string) {
   let take = () => {};
   let give = () => {};
@@ -64,7 +64,7 @@ async function standBy(clientId: string) {
   return { give: () => give(), take: () => take(), bridge };
 }
 
-test('whoever loses the lease is gone from the broker at once, and does not come back by itself', async () => {
+test('a process that loses the lease leaves the broker at once, and does not return by itself', async () => {
   const other = bridgeNamed('other').start();
   const names = ['answered', 'unanswered'];
   const all = await Promise.all(names.map(standBy));
@@ -73,13 +73,13 @@ test('whoever loses the lease is gone from the broker at once, and does not come
   for (const name of [...names, 'other']) await expect.poll(() => of(name)).toHaveLength(1);
   await other.ready;
 
-  // Reset or closed, it is gone; `once` would take a reset for a failure.
+  // A reset also counts as gone; `once` would take it for a failure.
   const closed = names.map(
     (name) => new Promise((resolve) => of(name)[0]?.socket.once('close', resolve)),
   );
   for (const { take } of all) take();
   await Promise.all(closed);
-  // A connection that is only lost is back by now.
+  // A connection that is merely lost is back by now.
   of('other')[0]?.socket.destroy();
   await expect.poll(() => of('other'), { timeout: 60_000 }).toHaveLength(2);
   expect(names.flatMap(of)).toHaveLength(2);

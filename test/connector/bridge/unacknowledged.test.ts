@@ -21,7 +21,7 @@ const message = (
   stream,
 });
 
-/** The packet identifiers of the PUBACKs that were written. */
+/** The packet identifiers of the PUBACKs written so far. */
 function acknowledged(stream: PassThrough): number[] {
   const bytes = (stream.read() as Buffer | null) ?? Buffer.alloc(0);
   const ids: number[] = [];
@@ -48,7 +48,7 @@ test('acknowledgements keep the order of arrival, whatever the order of the comm
         unacknowledged.settle(all[place] as UnacknowledgedPacket);
         stored.add(place);
         seen.push(...acknowledged(stream));
-        // Nothing that is not stored, and nothing behind it.
+        // Nothing that is not stored, and nothing after it.
         const firstOpen = all.findIndex((_, index) => !stored.has(index));
         expect(seen).toHaveLength(firstOpen < 0 ? all.length : firstOpen);
       }
@@ -58,7 +58,7 @@ test('acknowledgements keep the order of arrival, whatever the order of the comm
   );
 });
 
-test('what came over a connection that ended is not acknowledged over the next one', () => {
+test('messages of a connection that ended are not acknowledged on the next one', () => {
   const [before, after] = [new PassThrough(), new PassThrough()];
   const unacknowledged = createUnacknowledged(budget, () => undefined);
   const old = message(before, 1);
@@ -73,7 +73,7 @@ test('what came over a connection that ended is not acknowledged over the next o
   expect(acknowledged(after)).toEqual([1]);
 });
 
-test('reading goes on when there is room again, in messages and in bytes', () => {
+test('reading continues when there is room again, in messages and in bytes', () => {
   for (const limits of [
     { maxMessages: 2, maxBytes: 1_000 },
     { maxMessages: 1_000, maxBytes: 20 },
@@ -89,7 +89,7 @@ test('reading goes on when there is room again, in messages and in bytes', () =>
     expect(reads).toBe(1);
     unacknowledged.settle(held[1] as UnacknowledgedPacket);
     expect(reads).toBe(2);
-    // At QoS 0 there is nothing to acknowledge.
+    // QoS 0 has no acknowledgement.
     expect(acknowledged(stream)).toEqual([]);
     unacknowledged.giveUp(held[0] as UnacknowledgedPacket);
     expect(unacknowledged.count()).toBe(0);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createArrivals } from '../../../connector/bridge/bridge.ts';
 import { createStore } from '../store.ts';
 
-test('an account that brings too much behind a broker makes nobody wait: its events are left out', async () => {
+test('an account that sends too much through a broker delays nobody: its events are left out', async () => {
   const { store, ports } = createStore();
   const [busy, other] = [store.addDevice(1), store.addDevice(2)];
   other.identity.accountId = 2;

@@ -7,7 +7,7 @@ afterEach(() => world.close());
 
 const measured = { sId: '0x10', val: 21.5, ts: 1_767_225_600_000 };
 
-test('of one connection the bodies come whole, in pieces, without bytes or behind each other', async () => {
+test('bodies of one connection arrive whole, in pieces, empty or one after the other', async () => {
   world = await startHttpWorld();
   const text = JSON.stringify(measured);
   const post = (body: string) =>
@@ -25,7 +25,7 @@ test('of one connection the bodies come whole, in pieces, without bytes or behin
   };
   socket.write(post(text));
   await answered(200);
-  // All of its head, and a part of its body, are read before the rest comes.
+  // All of the head and part of the body are read before the rest arrives.
   socket.write(post(text).slice(0, -10));
   await until(() => world.connector.snapshot().bytes === text.length - 10);
   socket.write(text.slice(-10));
@@ -39,7 +39,7 @@ test('of one connection the bodies come whole, in pieces, without bytes or behin
   await until(() => world.connector.snapshot().bytes === 0, 'the room');
 });
 
-test('of bodies that never end the oldest makes room; one that comes at once needs none of it', async () => {
+test('of bodies that never end the oldest makes room; one that arrives at once needs none', async () => {
   world = await startHttpWorld({ tuning: { maxBegunBytes: 8_000 } });
   const head = `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.basic()}\r\nContent-Length: 5000\r\n\r\n`;
   const oldest = world.raw(head, ' '.repeat(4_000));

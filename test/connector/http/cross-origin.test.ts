@@ -16,7 +16,7 @@ const preflight = (path: string, from = origin) =>
     },
   });
 
-test('a page of a named origin may be a device: its preflight needs no login, and its answers can be read', async () => {
+test('a page of an allowed origin may be a device: its preflight needs no login, and it can read the answers', async () => {
   world = await startHttpWorld({ http: { corsOrigins: [origin] } });
   const path = world.pathOf('measurements');
   for (const asked of [path, `/devices/${world.device.uuid}/down`]) {
@@ -40,7 +40,7 @@ test('a page of a named origin may be a device: its preflight needs no login, an
   expect([polled.status, polled.headers.get('access-control-allow-origin')]).toEqual([200, origin]);
 });
 
-test('other origins are allowed nothing, and their preflights are no refused logins', async () => {
+test('other origins are allowed nothing, and their preflights do not count as refused logins', async () => {
   world = await startHttpWorld({ http: { corsOrigins: [origin] } });
   const path = world.pathOf('measurements');
   for (let n = 0; n < 3; n += 1) {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { findProgram } from '../../support/program.ts';
 import { startHttpWorld, type HttpWorld } from './harness.ts';
 
-// What docs/devices.md tells people to copy is run as it stands there.
+// Runs the commands of docs/devices.md exactly as people copy them.
 const root = new URL('../../../', import.meta.url);
 const guide = await readFile(new URL('docs/devices.md', root), 'utf8');
 const commands = guide
@@ -24,7 +24,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 describe.skipIf(findProgram('curl') === null)('curl', () => {
-  test('there are commands to copy', () => expect(commands.length).toBeGreaterThan(1));
+  test('the page has commands to copy', () => expect(commands.length).toBeGreaterThan(1));
 
   test.each(commands)('%s', async (command) => {
     await run('sh', ['-c', command], { env, timeout: 60_000 });

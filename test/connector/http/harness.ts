@@ -29,7 +29,7 @@ export type HttpWorldOptions = Partial<Omit<HttpConnectorOptions, 'limits'>> & {
 
 export type HttpWorld = Awaited<ReturnType<typeof startHttpWorld>>;
 
-/** A connector of kind http over a store of its own, behind the HTTP server that the service has. */
+/** A connector of kind http with a store of its own, behind the service's HTTP server. */
 export async function startHttpWorld(options: HttpWorldOptions = {}) {
   const { store, ports } = createStore();
   const device = store.addDevice(1);
@@ -87,7 +87,7 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
       };
     },
 
-    /** As an honest device does. */
+    /** Posts as an honest device does. */
     post(
       topic: string,
       body: unknown,
@@ -100,7 +100,7 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
       });
     },
 
-    /** Writes bytes as they are; gives all that came back once the connection has ended. */
+    /** Writes raw bytes. Returns everything received until the connection ended. */
     async raw(...pieces: string[]): Promise<string> {
       const socket = await this.dial();
       let said = '';

@@ -22,7 +22,7 @@ const headOf = (length: number | null, as = world.device) =>
 const throttle = (bytes: number) =>
   until(() => world.connector.snapshot().bytes === bytes, `${bytes} bytes`);
 
-// Not again: what the first time left would be collected meanwhile.
+// No retry: leftovers of a first attempt would be collected during the second.
 test('a body in chunks of one byte takes no more memory than it counts', { retry: 0 }, async () => {
   await start();
   const [bodies, length] = [20, 40_000];
@@ -47,7 +47,7 @@ test('a body in chunks of one byte takes no more memory than it counts', { retry
   const counted = () => world.connector.snapshot().bytes;
   await until(() => counted() >= bodies * length, 'all bytes');
   expect(counted()).toBeLessThan(2 * bodies * length);
-  // A Buffer of each byte takes 200 bytes: 160 MB.
+  // A Buffer for each byte would take 200 bytes: 160 MB.
   expect(measure() - before).toBeLessThan(16_000_000);
   const answered = once(sockets[0] as Socket, 'data');
   sockets[0]?.write('0\r\n\r\n');
@@ -55,7 +55,7 @@ test('a body in chunks of one byte takes no more memory than it counts', { retry
 });
 
 describe('a body of measurements', () => {
-  test('of 256 KiB is taken, one byte more is not; other topics keep their limit', async () => {
+  test('may have 256 KiB, not one byte more; other topics keep their limit', async () => {
     await start();
     expect((await world.post('measurements', measured.padEnd(most))).status).toBe(200);
     expect((await world.post('measurements', measured.padEnd(most + 1))).status).toBe(413);
@@ -65,7 +65,7 @@ describe('a body of measurements', () => {
     await throttle(0);
   });
 
-  test('may come in chunks, up to as many bytes', async () => {
+  test('may arrive in chunks, up to the same size', async () => {
     await start();
     const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
     const part = chunk(' '.repeat(64_000));
@@ -77,7 +77,7 @@ describe('a body of measurements', () => {
     await throttle(0);
   });
 
-  test('is reserved for its account as a whole: the account waits, and nobody else', async () => {
+  test('is charged to its account as a whole: the account waits, and nobody else', async () => {
     await start({ tuning: { maxLargeBytes: 2 * size } });
     const other = world.store.addDevice(2, 2);
     const first = await world.dial();
@@ -93,7 +93,7 @@ describe('a body of measurements', () => {
     await throttle(0);
   });
 
-  test('that finds no room in time is told to come later', async () => {
+  test('that finds no room in time is answered 503', async () => {
     await start({ tuning: { maxLargeBytes: size, largePatienceMs: 50 } });
     const first = await world.dial();
     first.write(headOf(size));
@@ -105,7 +105,7 @@ describe('a body of measurements', () => {
     expect((await world.post('measurements', measured.padEnd(size))).status).toBe(200);
   });
 
-  test('that broke off while it waited leaves nothing behind', async () => {
+  test('that breaks off while it waits leaves nothing behind', async () => {
     await start({ tuning: { maxLargeBytes: size } });
     const first = await world.dial();
     first.write(headOf(size));

@@ -24,9 +24,9 @@ test.each([
         `Content-Length: ${announced}\r\n\r\n${'{"sId":"0x1","val":1}'.padEnd(bytes).slice(0, bytes)}`,
     );
     await until(() => asked.length === 1, 'the login');
-    // One that ends its side and no more still has its message stored, and is answered.
+    // A client that only ends its side still has its message stored and answered.
     socket.resetAndDestroy();
-    // The end of that connection is seen before what is asked next.
+    // The end of that connection is seen before the next request.
     expect((await world.send('/devices/x')).status).toBe(404);
     asked[0]?.({ deviceId: 1, uuid: world.device.uuid, accountId: 1 });
     await world.send('/devices/x');

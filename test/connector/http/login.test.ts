@@ -10,7 +10,7 @@ const body = '{"sId":"0x10","val":1}';
 const wrong = { authorization: 'Bearer nothing-that-opens-anything' };
 
 describe('a device over HTTP', () => {
-  test('shows uuid and token as Basic, or its token as Bearer; capitals are the same uuid', async () => {
+  test('logs in with uuid and token as Basic, or its token as Bearer; capitals are the same uuid', async () => {
     world = await startHttpWorld();
     const { uuid, token } = world.device;
     const upper = { uuid: uuid.toUpperCase(), token };
@@ -61,7 +61,7 @@ describe('a device over HTTP', () => {
     expect(charged).toEqual(['192.0.2.7']);
   });
 
-  test('is not let near what another one sends: 404 with its own login, 401 with its token', async () => {
+  test('cannot reach another one’s path: 404 with its own login, 401 with its token', async () => {
     world = await startHttpWorld();
     const other = world.store.addDevice(2);
     const path = world.pathOf('measurements', other);
@@ -73,14 +73,14 @@ describe('a device over HTTP', () => {
     expect(world.store.stored).toEqual([]);
   });
 
-  test('that was removed is shut out with its next request, on the same connection too', async () => {
+  test('that was removed is refused from its next request on, on the same connection too', async () => {
     world = await startHttpWorld();
     expect((await world.post('measurements', body)).status).toBe(200);
     world.store.removeDevice(world.device.uuid);
     expect((await world.post('measurements', body)).status).toBe(401);
   });
 
-  test('is told to come again while nobody knows whether it may', async () => {
+  test('is told to come again while its access cannot be checked', async () => {
     world = await startHttpWorld();
     world.store.isAway = true;
     const answer = await world.post('measurements', body);
@@ -90,7 +90,7 @@ describe('a device over HTTP', () => {
 });
 
 describe('wrong logins', () => {
-  test('of one address are refused unlooked at, beyond a rate; others are let in', async () => {
+  test('of one address are refused unchecked beyond a rate; others are let in', async () => {
     const clock = manualClock();
     world = await startHttpWorld({ now: clock.now, limits: { refusedLoginsPerSecond: 0.05 } });
     const of = (address: string) => ({ 'x-forwarded-for': address });

@@ -14,7 +14,7 @@ function open() {
   return { told, presence: createPollPresence({ ports, graceMs: 5_000 }) };
 }
 
-test('a device that asks again after its answer stays connected, and one that does not has left', () => {
+test('a device that polls again after its answer stays connected; one that does not has left', () => {
   const { told, presence } = open();
   for (let i = 0; i < 3; i += 1) {
     presence.began(identity);
@@ -26,7 +26,7 @@ test('a device that asks again after its answer stays connected, and one that do
   expect(told).toEqual(['connected', 'disconnected']);
 });
 
-test('of two that wait the last one counts; who is cut off has left at once', () => {
+test('of two polls the last one counts; a device that is cut off has left at once', () => {
   const { told, presence } = open();
   presence.began(identity);
   presence.began(identity);
@@ -39,7 +39,7 @@ test('of two that wait the last one counts; who is cut off has left at once', ()
   expect(told).toHaveLength(2);
 });
 
-test('when the service stops nobody is left connected, nor does a timer stay', () => {
+test('when the service stops, no device stays connected, and no timer remains', () => {
   const { told, presence } = open();
   presence.began(identity);
   presence.ended(identity, true);
@@ -48,7 +48,7 @@ test('when the service stops nobody is left connected, nor does a timer stay', (
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('a poll that waits is a connection, and one that is answered at once is none', async () => {
+test('a poll that waits is a connection; one that is answered at once is not', async () => {
   const world = await startHttpWorld();
   const url = `${world.url}/devices/${world.device.uuid}/down`;
   const headers = { authorization: world.basic(world.device) };

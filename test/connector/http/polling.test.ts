@@ -21,7 +21,7 @@ const bodyOf = async (asked: ReturnType<typeof ask>) =>
     after: string;
   };
 
-test('a client that goes away waits no longer', async () => {
+test('a client that goes away no longer waits', async () => {
   await start();
   const gone = new AbortController();
   const asked = ask('wait=60', world.device, { signal: gone.signal }).catch(() => 'gone');
@@ -31,7 +31,7 @@ test('a client that goes away waits no longer', async () => {
   await waits(0);
 });
 
-test('when the service stops each is answered, and its connection ends', async () => {
+test('when the service stops, each poll is answered and its connection ends', async () => {
   await start();
   const asked = ask();
   await waits();
@@ -42,7 +42,7 @@ test('when the service stops each is answered, and its connection ends', async (
   expect((await ask()).status).toBe(503);
 });
 
-test('an account has as many as it may have connections', async () => {
+test('an account may have as many polls as connections', async () => {
   await start({ ports: { maxConnectionsOf: () => 1 } });
   const asked = ask();
   await waits();
@@ -52,7 +52,7 @@ test('an account has as many as it may have connections', async () => {
   expect(await bodyOf(asked)).toMatchObject({ messages: [] });
 });
 
-test('a store that is away is waited for by who waits already', async () => {
+test('a poll that waits outlasts a store that is away', async () => {
   await start();
   const asked = ask();
   await waits();
@@ -66,7 +66,7 @@ test('a store that is away is waited for by who waits already', async () => {
   expect((await bodyOf(asked)).messages).toEqual([{ topic: 'display', payload: { keptId: 1 } }]);
 });
 
-test('after notices may have been missed, what is due is looked up', async () => {
+test('after notices may have been missed, what is due is read again', async () => {
   await start();
   const asked = ask();
   await waits();
@@ -80,7 +80,7 @@ test('after notices may have been missed, what is due is looked up', async () =>
   expect(world.store.delivered.map(({ keptId }) => keptId)).toEqual([1, 2]);
 });
 
-test('errors are given together, and only to who wants them', async () => {
+test('errors are sent together, and only if the poll asks for them', async () => {
   await start();
   const [all, other] = [ask('wait=60'), ask('wait=60&topics=state')];
   await waits(2);
@@ -96,7 +96,7 @@ test('errors are given together, and only to who wants them', async () => {
   expect((await bodyOf(other)).messages).toEqual([]);
 });
 
-describe('who asks too often is told later, and when to ask again:', () => {
+describe('polls beyond the rate are refused after a delay, with the time to wait:', () => {
   const tuning = { pollRefusalMs: 20 };
   const statusOf = async (as = world.device) => (await ask('', as)).status;
 
@@ -106,7 +106,7 @@ describe('who asks too often is told later, and when to ask again:', () => {
     expect([await statusOf(), await statusOf(), await statusOf()]).toEqual([200, 200, 429]);
   });
 
-  /** As many as an account of few connections may ask at once. */
+  /** As many as an account with few connections may send at once. */
   const askInTurn = async () => {
     for (let n = 0; n < 40; n += 1) expect(await statusOf()).toBe(200);
   };
@@ -119,7 +119,7 @@ describe('who asks too often is told later, and when to ask again:', () => {
     expect(await statusOf(world.store.addDevice(3, 2))).toBe(200);
   });
 
-  test('who was not told yet is told when the service stops', async () => {
+  test('delayed refusals are sent when the service stops', async () => {
     await start({ ports: { maxConnectionsOf: () => 10 }, now: () => 0 });
     await askInTurn();
     const refused = statusOf();
@@ -139,7 +139,7 @@ test('a body is refused, and its connection ends', async () => {
   expect(said.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400']);
 });
 
-test('a new token is given to who names it, once with each `after`', async () => {
+test('a poll that names it gets a new token, once with each `after`', async () => {
   await start();
   const tokens = ['first', 'second'];
   world.store.onSubscribed = (topics) =>
@@ -152,7 +152,7 @@ test('a new token is given to who names it, once with each `after`', async () =>
   expect(given.after).not.toContain('first');
   const query = `wait=0&topics=token&after=${given.after}`;
   expect(await bodyOf(ask(query))).toMatchObject({ messages: [], after: given.after });
-  // A device that begins anew may have lost it. And the next change has another one.
+  // A device that begins anew may have lost it. The next change has another one.
   expect((await bodyOf(ask('wait=0&topics=token'))).messages).toHaveLength(1);
   tokens.shift();
   expect((await bodyOf(ask(query))).messages).toMatchObject([

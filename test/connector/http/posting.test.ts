@@ -15,7 +15,7 @@ const itemsOf = ({ content }: Uplink) =>
   content.kind === 'measurements' ? content.items.map(({ value }) => value.val) : [];
 
 describe('what a device posts', () => {
-  test('is handed on as what its topic says, and answered once it is stored', async () => {
+  test('is handed on by its topic, and answered once it is stored', async () => {
     world = await startHttpWorld();
     world.store.isHolding = true;
     let isAnswered = false;
@@ -30,7 +30,7 @@ describe('what a device posts', () => {
     expect(kindsOf(world)).toEqual(['measurements', 'state', 'profile-request', 'configuration']);
   });
 
-  test('may be an item on each line', async () => {
+  test('may be one item a line', async () => {
     world = await startHttpWorld();
     const lines = `${JSON.stringify(measured)}\n\n${JSON.stringify({ ...measured, val: 22 })}\r\nnope\n`;
     const answer = await world.post('measurements', lines, { type: 'application/x-ndjson' });
@@ -41,7 +41,7 @@ describe('what a device posts', () => {
     ]);
   });
 
-  test('may come in chunks, without a type, and with a charset', async () => {
+  test('may arrive in chunks, without a type, and with a charset', async () => {
     world = await startHttpWorld();
     const text = JSON.stringify(measured);
     const head = `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.basic()}\r\n`;
@@ -55,7 +55,7 @@ describe('what a device posts', () => {
     expect(valuesOf(world)).toEqual([21.5, 21.5]);
   });
 
-  test('asks what time it is, and is answered with what it sent', async () => {
+  test('may ask for the time, and gets its echo back', async () => {
     world = await startHttpWorld();
     const before = Date.now();
     const { status, body } = await world.post('time', { echo: 'boot 7' });
@@ -64,7 +64,7 @@ describe('what a device posts', () => {
     expect((await world.post('time', {})).body).not.toHaveProperty('echo');
   });
 
-  test('takes effect in the order of arrival, also over two connections', async () => {
+  test('takes effect in the order of arrival, even over two connections', async () => {
     world = await startHttpWorld();
     world.store.isHolding = true;
     const answered: number[] = [];
@@ -111,7 +111,7 @@ describe('a request that is refused', () => {
     await until(() => world.connector.snapshot().bytes === 0, 'the room');
   });
 
-  test('another method, and what there is not', async () => {
+  test('uses another method, or a path that does not exist', async () => {
     world = await startHttpWorld();
     const { uuid } = world.device;
     const headers = { authorization: world.basic() };
@@ -123,7 +123,7 @@ describe('a request that is refused', () => {
 });
 
 describe('while nothing can be stored', () => {
-  test('the answer is 503 with Retry-After, at once or when it was tried for long enough', async () => {
+  test('the answer is 503 with Retry-After, at once or after enough attempts', async () => {
     const clock = manualClock();
     world = await startHttpWorld({ now: clock.now });
     world.store.isHolding = true;
@@ -139,11 +139,11 @@ describe('while nothing can be stored', () => {
     expect([world.store.held.length, world.store.withdrawals]).toEqual([0, 1]);
   });
 
-  test('who goes away has the message withdrawn', async () => {
+  test('a client that goes away has its message withdrawn', async () => {
     world = await startHttpWorld();
     world.store.isHolding = true;
     const socket = await world.dial();
-    // Without a time: a second copy would be another measurement.
+    // Without a time a second copy would be another measurement.
     const text = JSON.stringify({ sId: '0x1', val: 1 });
     socket.write(
       `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.basic()}\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
@@ -160,7 +160,7 @@ describe('while nothing can be stored', () => {
     });
   });
 
-  test('who has said all of it, and ends that side, is answered once it is stored', async () => {
+  test('a client that ends its side after the request is answered once it is stored', async () => {
     world = await startHttpWorld();
     world.store.isHolding = true;
     const socket = await world.dial();
@@ -171,7 +171,7 @@ describe('while nothing can be stored', () => {
       `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.basic()}\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
     );
     await until(() => world.store.held.length === 1);
-    // Its end has been seen: what is asked later is answered.
+    // Its end has been seen once a later request is answered.
     expect((await world.send('/devices/x')).status).toBe(404);
     expect([world.store.withdrawals, said]).toEqual([0, '']);
     world.store.release();
@@ -198,7 +198,7 @@ describe('while nothing can be stored', () => {
 describe('the rates', () => {
   const limits = { messagesPerSecond: 1, messagesBurst: 2 };
 
-  test('delay answers for ten seconds at most, in order, and refuse beyond', async () => {
+  test('delay answers by at most ten seconds, in order, and refuse beyond', async () => {
     const clock = manualClock();
     world = await startHttpWorld({ limits, now: clock.now });
     const send = (val: number) => world.post('measurements', { ...measured, val });
@@ -219,7 +219,7 @@ describe('the rates', () => {
     expect(valuesOf(world)).toEqual(Array.from({ length: 12 }, (_, n) => n + 1));
   });
 
-  test('refuse who has waited for ten seconds and would have to wait on', async () => {
+  test('refuse a message that has waited ten seconds and would have to wait on', async () => {
     const clock = manualClock();
     const throttle = { waitMs: () => 5_000, waits() {} };
     world = await startHttpWorld({ ports: { throttle }, now: clock.now });
@@ -230,7 +230,7 @@ describe('the rates', () => {
     expect(world.store.stored).toEqual([]);
   });
 
-  test('an account whose storage is full is told to come in an hour', async () => {
+  test('an account whose storage is full is told to come again in an hour', async () => {
     const waited: string[] = [];
     const throttle = {
       waitMs: () => 1_000,
@@ -243,7 +243,7 @@ describe('the rates', () => {
     expect(waited).toEqual([world.pathOf('measurements').slice(1)]);
   });
 
-  test('what messages may take is shared: an account has a part, and the others the rest', async () => {
+  test('the memory for messages is shared: an account has a part, and the others the rest', async () => {
     world = await startHttpWorld({ tuning: { maxUnackedTotalBytes: 100_000 } });
     const other = world.store.addDevice(2, 2);
     const large = JSON.stringify(measured).padEnd(5_000);

@@ -6,15 +6,15 @@ import { startHttpWorld, type HttpWorld } from './harness.ts';
 let world: HttpWorld;
 afterEach(() => world.close());
 
-/** More than the buffers of a connection take. */
+/** More than the buffers of a connection hold. */
 const large = 'x'.repeat(6_291_456);
-/** Its account; those of the others have large profiles. */
+/** The account of the honest device; the others' devices have large profiles. */
 const honest = 7;
 const subscribed = async ({ accountId }: DeviceIdentity): Promise<Downlink[]> => [
   { topic: 'profile', payload: accountId === honest ? 'small' : large, pId: 'p' },
 ];
 
-/** Asks, and reads nothing of its answer but its beginning. */
+/** Polls, and reads only the beginning of the answer. */
 async function pollSlowly(as: HttpWorld['device']) {
   const socket = await world.dial();
   const authorization = world.basic(as);
@@ -31,7 +31,7 @@ test.each([
   ['after a while anyway', { downlinkTimeoutMs: 2_000, wantedDownlinkTimeoutMs: day }],
 ])('who takes nothing of an answer makes way: %s', async (_when, times) => {
   world = await startHttpWorld({ ports: { subscribed }, tuning: times });
-  // Each of four accounts has its quarter of the room.
+  // Each of four accounts uses its quarter of the room.
   const slow = Array.from({ length: 32 }, (_, n) => world.store.addDevice(100 + n, 2 + (n % 4)));
   await Promise.all(slow.map(pollSlowly));
   const as = world.store.addDevice(honest, honest);

@@ -1,7 +1,7 @@
-/** What is sent with a body: its headers, and the body as it is on the wire. */
+/** A request with a body: its headers, and the body as on the wire. */
 export type SmugglingForm = [name: string, headers: string[], body: string];
 
-/** Requests whose end two readers may see at different places, each bearing this text. */
+/** Requests whose end two readers may see at different places. Each contains this text. */
 export function smugglingForms(text: string): SmugglingForm[] {
   const bytes = Buffer.byteLength(text);
   const size = bytes.toString(16);

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startHttpWorld, type HttpWorld } from './harness.ts';
 import { smugglingForms } from './smuggling-forms.ts';
 
-// What a proxy in front may read otherwise than we do is refused, and ends the connection (RFC 9112
-// sections 6.3 and 11.2): nothing behind it is taken for a request.
+// A request that a proxy in front might read differently is refused and ends the connection (RFC 9112 sections 6.3 and
+// 11.2). Nothing after it is taken for a request.
 
 let world: HttpWorld;
 beforeEach(async () => {
@@ -13,7 +13,7 @@ afterEach(() => world.close());
 
 const text = '{"sId":"0x10","val":1}';
 
-/** A request with these headers and this body, and behind it one that would be smuggled. */
+/** A request with these headers and this body, followed by the one to smuggle. */
 const withSmuggled = (headers: string[], body: string) => {
   const head = (more: string[]) =>
     [
@@ -38,7 +38,7 @@ describe('a body whose end is in doubt', () => {
     },
   );
 
-  test('but what is plain is two requests', async () => {
+  test('but two plain requests are two', async () => {
     const close = withSmuggled([`Content-Length: ${text.length}`], text).replace(
       /Host: x(?![\s\S]*Host: x)/,
       'Host: x\r\nConnection: close',
@@ -51,7 +51,7 @@ describe('a body whose end is in doubt', () => {
     expect(world.store.stored).toHaveLength(2);
   });
 
-  test('a refusal before its body was read ends the connection: the body is no request', async () => {
+  test('a refusal before the body was read ends the connection: the body is no request', async () => {
     const inner = `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.basic()}\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
     const said = await world.raw(
       `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nContent-Length: ${inner.length + 10}\r\n\r\n${inner}`,

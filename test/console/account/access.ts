@@ -5,9 +5,9 @@ import { checkPage, openPage, signIn } from '../browser.ts';
 import { makeAccount, person } from '../service.ts';
 import { inDialog, press, type World } from './world.ts';
 
-/** Getting in, out, and back in: sessions, passwords, addresses, the end of an account. */
+/** Signing in, out, and recovering an account: sessions, passwords, addresses, and deleting the account. */
 export function testAccess(world: () => World): void {
-  short('sessions say where they began, and are ended', async () => {
+  short('sessions say where they began, and can be ended', async () => {
     const own = { email: 'sessions@example.org', password: 'correct horse' };
     const token = await makeAccount(world().url, own);
     const { page } = await openPage(world().browser, 'light');
@@ -33,7 +33,7 @@ export function testAccess(world: () => World): void {
     await other.page.context().close();
   });
 
-  short('the password is changed: all else is signed out, this page stays', async () => {
+  short('changing the password signs out everything else, and this page stays', async () => {
     const { page, own, token } = await world().open('access');
     const change = async (old: string) => {
       await page.getByLabel('Current password', { exact: true }).fill(old);
@@ -51,7 +51,7 @@ export function testAccess(world: () => World): void {
     await page.context().close();
   });
 
-  long('the e-mail address is changed by a link that is sent to the new one', async () => {
+  long('the e-mail address is changed by a link sent to the new one', async () => {
     const { page, own } = await world().open('access');
     const email = `new-${own.email}`;
     await page.getByLabel('New e-mail address').fill(email);
@@ -66,7 +66,7 @@ export function testAccess(world: () => World): void {
     await page.context().close();
   });
 
-  long('a forgotten password: asked for, set by the link, sessions ended', async () => {
+  long('a forgotten password: requested, set by the link, sessions ended', async () => {
     const { page: signedIn, own, token } = await world().open('profile');
     const { page, faults } = await openPage(world().browser, 'phone');
     await page.goto(`${world().url}/console/`);
@@ -87,7 +87,7 @@ export function testAccess(world: () => World): void {
     await signedIn.context().close();
   });
 
-  long('the account is deleted with its password, asked twice', async () => {
+  long('the account is deleted with its password, after a second question', async () => {
     const { page, own } = await world().open('delete');
     const password = page.getByLabel('Password', { exact: true });
     const ask = async (text: string) => {
@@ -107,7 +107,7 @@ export function testAccess(world: () => World): void {
     await page.context().close();
   });
 
-  long('signing in and registering say what is wrong at its field', async () => {
+  long('signing in and registering show errors at their field', async () => {
     const watched = await openPage(world().browser, 'light', { locale: 'de-DE' });
     const { page } = watched;
     await page.goto(`${world().url}/console/`);

@@ -7,9 +7,9 @@ import { createHuman, sayFigure } from '../human.ts';
 import { publish } from '../publish.ts';
 import { press, type World } from './world.ts';
 
-/** From nothing to being told: alarms by limits, and somebody who hears of them. */
+/** From nothing to a notification: alarms by limits, and somebody who receives them. */
 export function testBeingTold(world: () => World): void {
-  long('somebody with one hive, on a phone, in German: to an alarm that told them', async () => {
+  long('somebody with one hive, on a phone, in German: until an alarm notified them', async () => {
     const own = { email: 'imkerin@example.org', password: 'Lindenblüte im Juni' };
     const watched = await openPage(world().browser, 'phone', { locale: 'de-DE' });
     const { page } = watched;
@@ -54,7 +54,7 @@ export function testBeingTold(world: () => World): void {
     await human.click(button('Hinzufügen'));
     await human.waitFor(page.getByText('nicht bestätigt'));
     await step('8-contact');
-    // The mail program opens a tab of its own.
+    // The mail client opens a tab of its own.
     const tab = await page.context().newPage();
     await tab.goto(linkIn(await world().mail.mailTo(own.email), 'confirm'));
     human.act(2);
@@ -92,7 +92,7 @@ export function testBeingTold(world: () => World): void {
     await page.context().close();
   });
 
-  short('alarms by limits: nothing entered is said, and so is what would be replaced', async () => {
+  short('alarms by limits: says if nothing was entered, and what would be replaced', async () => {
     const { page, token, watched } = await world().open('profile', 'dark');
     const call = async (path: string, body: unknown) => {
       const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };

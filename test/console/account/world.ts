@@ -10,7 +10,7 @@ export type Credentials = typeof person;
 export type Opened = Watched & {
   watched: Watched;
   own: Credentials;
-  /** Of another session of the account. */
+  /** The token of another session of the account. */
   token: string;
 };
 
@@ -19,9 +19,9 @@ export type World = {
   url: string;
   mail: MailServer;
   browser: Browser;
-  /** A new person, or one who has an account, signed in at a section of the account page. */
+  /** Opens a section of the account page, signed in as a new person or with the given credentials. */
   open: (section: string, look?: Look, credentials?: Credentials) => Promise<Opened>;
-  /** What a token is answered. */
+  /** The status of a request with the token. */
   statusOf: (token: string) => Promise<number>;
   canEnter: (credentials: Credentials) => Promise<boolean>;
   close: () => Promise<void>;

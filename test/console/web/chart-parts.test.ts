@@ -45,7 +45,7 @@ test.each([
   ['one between gaps, and one after', [1, 2, null, 3, null, 4], [3, 5]],
   ['zero is a value', [null, 0, null], [1]],
   ['none', [], []],
-])('a value that no line passes through is a point: %s', (_, values, places) => {
+])('a value without a line through it is a point: %s', (_, values, places) => {
   expect(alonePlaces(values)).toEqual(places);
 });
 
@@ -61,7 +61,7 @@ test.each([
   expect(inView(min, max, { limits, alarms, span: { start: 6, end: 30 } })).toEqual(view);
 });
 
-test('a CSV has a row for each value, and no name is taken for a formula', () => {
+test('a CSV has a row for each value, and no name becomes a formula', () => {
   const senses = new Map([['0x10', { sId: '0x10', name: '=1+1, "x"', unit: '°C' }]]);
   const csv = toCsv([seriesOf([point(0, 1, 3), point(minute, 2)])], senses);
   expect(csv).toBe(
@@ -84,7 +84,7 @@ test.each([
   expect(kindOf({ sId: '0x10', ...sense }, seriesOf(points))).toBe(kind);
 });
 
-test('events that would touch are one mark, and none is lost', () => {
+test('events that would overlap are one mark, and none is lost', () => {
   const event = (timestamp: number) => ({ timestamp, eventId: String(timestamp) }) as never;
   const span = { start: 0, end: 100 };
   const found = clusters([99, 98, 50, 20, 19, 18, 1].map(event), span, 0.05);
@@ -131,7 +131,7 @@ test.each([
     ['0-50 state 1:7', '50-100 s2'],
   ],
   ['more than are known', [move(80, 2, 1), move(70, 1, 2)], null, true, ['70-80 s2', '80-100 s1']],
-])('states over time, from moves: %s', (_, events, before, isCut, expected) => {
+])('states over time, from changes of state: %s', (_, events, before, isCut, expected) => {
   const span = { start: 0, end: 100 };
   const found = statesOf({ events, before, isCut }, span, profile, (id) => `state ${id}`);
   expect(found.map(({ start, end, text }) => `${start}-${end} ${text}`)).toEqual(expected);

@@ -6,7 +6,7 @@ afterEach(() => void (language.value = 'en'));
 
 const text = 'As the service says it.';
 
-test('what a device sent is refused in the words of the service, in another language by its reason', () => {
+test("rejections are shown in the service's words, in another language by their reason", () => {
   const say = (code: string) => sayRejection({ code, text }, 'note');
   language.value = 'en';
   expect(say('unknown-member')).toBe(text);
@@ -15,7 +15,7 @@ test('what a device sent is refused in the words of the service, in another lang
   expect(say('of-a-later-version')).toBe(text);
 });
 
-test('so is a request', () => {
+test('and so are refused requests', () => {
   const say = (code: string) => sayProblem({ code, text });
   language.value = 'en';
   expect(say('not-found')).toBe(text);

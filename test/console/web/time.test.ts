@@ -11,7 +11,7 @@ const reader = (timeZone: string, now: string, locale = 'en-GB') => ({
 // Clocks went back at 01:00 UTC: 03:00 became 02:00.
 const berlin = reader('Europe/Berlin', '2026-10-25T22:00:00Z');
 
-test('the hour that clocks show twice is told apart', () => {
+test('the hour that clocks show twice is unambiguous', () => {
   const [summer, winter] = [at('2026-10-25T00:30:00Z'), at('2026-10-25T01:30:00Z')];
   expect(sayTime(summer, berlin)).toBe('02:30 CEST');
   expect(sayTime(winter, berlin)).toBe('02:30 CET');
@@ -25,7 +25,7 @@ test('the hour that clocks show twice is told apart', () => {
   expect(sayTime(before ?? 0, lordHowe)).not.toBe(sayTime(after ?? 0, lordHowe));
 });
 
-test('the day of 25 hours is one day, and that of 23', () => {
+test('a day of 25 hours is one day, and so is one of 23', () => {
   expect(sayTime(at('2026-10-24T22:00:00Z'), berlin)).toBe('00:00');
   expect(sayTime(at('2026-10-24T21:59:00Z'), berlin)).toBe('24 Oct, 23:59');
   const spring = reader('Europe/Berlin', '2027-03-28T21:59:00Z');
@@ -34,7 +34,7 @@ test('the day of 25 hours is one day, and that of 23', () => {
   expect(sayTime(at('2027-03-28T01:00:00Z'), spring)).toBe('03:00');
 });
 
-test("a day is the account's, whatever the browser's zone, and in its reader's language", () => {
+test("a day follows the account's zone, whatever the browser's, and the reader's language", () => {
   const ts = at('2026-11-22T23:30:00Z');
   expect(sayTime(ts, reader('Europe/Berlin', '2026-11-23T08:00:00Z'))).toBe('00:30');
   expect(sayTime(ts, reader('America/New_York', '2026-11-23T08:00:00Z', 'en-US'))).toBe(

@@ -4,28 +4,28 @@ import type { Moment } from '../../../src/engine/compile.ts';
 /** As a device sends it. */
 export type Sent = Omit<Measurement, 'ts'> & { ts?: number };
 
-/** A measurement that is evaluated, and when it counts. */
+/** A measurement that is evaluated, and its times. */
 export type Arrived = { measurement: Measurement; moment: Moment };
 
 type Sense = {
   clock: number;
-  /** How many values were evaluated of the time at which its clock stands. */
+  /** How many values of the time at which its clock stands were evaluated. */
   valuesNow: number;
   stored: Measurement[];
-  /** The last one that was stamped. */
+  /** The last time that was assigned on arrival. */
   stampedTs: number;
-  /** Those that came too late one after the other, each later by its time than the one before. */
+  /** Consecutive late ones, each with a later time than the one before. */
   late: { ts: number; arrivedTs: number }[];
 };
 
 const aheadMs = 10_000;
 const longMs = 15 * 60_000;
 
-/** Which measurements of a device are evaluated, in which order, and when each is taken. */
+/** Decides which measurements of a device are evaluated, in which order, and at which times. */
 export class ReferenceArrival {
   readonly #senses = new Map<string, Sense>();
 
-  /** What is evaluated of one message. */
+  /** The measurements of one message that are evaluated. */
   receive(sent: readonly Sent[], arrivedTs: number): Arrived[] {
     return sent
       .map(({ sId, val, ts }) => {
@@ -48,7 +48,7 @@ export class ReferenceArrival {
       .at(-1);
   }
 
-  /** Stores a measurement. Whether it is evaluated. */
+  /** Stores a measurement. Returns whether it is evaluated. */
   #isTaken(measurement: Measurement, isStamped: boolean, arrivedTs: number): boolean {
     const sense = this.#of(measurement.sId);
     const { ts } = measurement;
@@ -59,15 +59,15 @@ export class ReferenceArrival {
     if (isLate && !this.#wasSetBack(sense, ts, arrivedTs)) return false;
     sense.late = [];
     if (isAhead || (ts < sense.clock && !isLate)) return true;
-    // Of the millisecond at which the sense's clock stands 16 values are remembered.
+    // Up to 16 values are evaluated of the millisecond at which the sense's clock stands.
     sense.valuesNow = ts === sense.clock ? sense.valuesNow + 1 : 1;
     sense.clock = ts;
     return sense.valuesNow <= 16;
   }
 
   /**
-   * Whether a clock was set back: only late ones for a quarter of an hour, which go on as time does. Where these do not
-   * the count begins anew with the newest.
+   * Whether a clock was set back: for a quarter of an hour only late measurements came, and they advanced as time
+   * did. If they did not, the count begins anew with the newest.
    */
   #wasSetBack(sense: Sense, ts: number, arrivedTs: number): boolean {
     const last = sense.late.at(-1);

@@ -4,8 +4,8 @@ type Number = { t: number; val: number };
 type Over = { ms: number; stat: 'avg' | 'sum' | 'delta' };
 
 /**
- * The statistic of what a cause took since its entry or re-entry, or since the clock was set right behind it, and of one
- * value more; null before half the time.
+ * The statistic of what a cause took since its entry or re-entry, or since the clock was set right behind it, and of
+ * one more value; null until half the time has passed.
  */
 export function statisticOf(log: Log, index: number, { ms, stat }: Over, more: Number) {
   const { entries } = log;
@@ -34,7 +34,7 @@ export function statisticOf(log: Log, index: number, { ms, stat }: Over, more: N
   return stat === 'sum' ? sum : sum / within.length;
 }
 
-/** What is too large for a number is the largest one. */
+/** A number that is too large becomes the largest one. */
 export function finite(number: number): number {
   return Math.min(Number.MAX_VALUE, Math.max(-Number.MAX_VALUE, number));
 }

@@ -10,7 +10,7 @@ import {
   type Outcome,
 } from './log.ts';
 
-/** The last outcomes that are looked at: since a firing or an entry, and no older than `maxAgeMs` allows. */
+/** The last outcomes that count: since a firing or an entry, and no older than `maxAgeMs` allows. */
 export function windowOf(log: Log, cause: Cause, index: number): Outcome[] {
   const emptied = log.entries.findLastIndex(({ kind }) => kind === 'fired' || kind === 're-entry');
   const isOf = isOutcomeOf(index);
@@ -23,12 +23,12 @@ export function windowOf(log: Log, cause: Cause, index: number): Outcome[] {
 }
 
 /**
- * Outcomes that agreed one after the other, and their `positions` in the log; `completeTs`: the d of its tick, once that
- * has run.
+ * Consecutive outcomes that agreed, and their `positions` in the log. `completeTs`: the d of its tick, once that has
+ * run.
  */
 export type Run = { outcomes: Outcome[]; positions: number[]; completeTs: number | null };
 
-/** The run of a cause with `forMs` that lasts, if one does. */
+/** The present run of a cause with `forMs`, if there is one. */
 export function runOf(log: Log, cause: Cause, index: number): Run | null {
   const isOf = isOutcomeOf(index);
   const { forMs = 0 } = cause.threshold ?? {};
@@ -64,7 +64,7 @@ function isTooOld(run: Run | null, oldest: number): boolean {
 
 type Silence = { sinceTs: number; completeTs: number | null };
 
-/** Since when nothing was heard of a sense, and when that was complete, once its tick has run. */
+/** Since when a sense is silent, and when that was long enough, once its tick has run. */
 export function silenceOf(log: Log, cause: Cause, index: number): Silence {
   const { noneForMs = 0 } = cause.threshold ?? {};
   let silence: Silence = { sinceTs: log.enteredTs, completeTs: null };
@@ -83,7 +83,7 @@ export function silenceOf(log: Log, cause: Cause, index: number): Silence {
   return silence;
 }
 
-/** Whether a cause is met by what was collected so far. */
+/** Whether what was collected so far meets a cause. */
 export function holds(log: Log, cause: Cause, index: number): boolean {
   const { forMs, noneForMs } = cause.threshold ?? {};
   if (noneForMs !== undefined) return silenceOf(log, cause, index).completeTs !== null;

@@ -6,7 +6,7 @@ import { baselineOf } from './judge.ts';
 import { windowLength, type Log } from './log.ts';
 import { newestAgreed, senseOf } from './told.ts';
 
-/** What GET …/evaluation says of the live events; `seen` is not the engine's. */
+/** What GET …/evaluation says of the live events, except `seen`, which is not the engine's. */
 export function explained(engine: ReferenceEngine): EventExplanation[] {
   return engine.live().map((live) => {
     const log = engine.logOf(live);

@@ -2,18 +2,18 @@ import type { Cause } from '../../../src/contract/purpose.ts';
 import { runOf, silenceOf, type Run } from './collected.ts';
 import { inPresentTime, windowLength, type Log, type Outcome } from './log.ts';
 
-/** When a connector did not listen, ascending; `toTs` is null while it lasts. */
+/** When a connector was not listening, ascending; `toTs` is null while a gap lasts. */
 export type Gap = { fromTs: number; toTs: number | null };
 
 /**
- * When the evidence of a cause is complete, when its tick runs (Infinity while a gap lasts), and how old the newest
- * measurement was at its arrival.
+ * When a cause's evidence is complete, when its tick runs (Infinity while a gap lasts), and how old the newest
+ * measurement was when it arrived.
  */
 export type Due = { d: number; r: number; ageMs: number };
 
 const quietMs = 300_000;
 
-/** The tick that a cause waits for, if it waits for one. */
+/** The tick that a cause waits for, if any. */
 export function dueOf(log: Log, cause: Cause, index: number, gaps: readonly Gap[]): Due | null {
   const { forMs, noneForMs } = cause.threshold ?? {};
   if (noneForMs !== undefined) {
@@ -30,7 +30,7 @@ export function dueOf(log: Log, cause: Cause, index: number, gaps: readonly Gap[
   return { d, r: notBefore(r, quietMs, gaps), ageMs };
 }
 
-/** The tick of a run that has all its outcomes, with what became of it each time that the clock was set right. */
+/** The tick of a run that has all its outcomes, adjusted each time the clock was set right. */
 function tickOf({ positions }: Run, { entries }: Log, forMs: number, n: number): Due {
   const [first, nth, newest] = [0, n - 1, -1].map((at) => positions.at(at) as number) as [
     number,
@@ -68,7 +68,7 @@ export function lookAgainTs(log: Log, cause: Cause, index: number, gaps: readonl
   return r === Infinity ? dueOf(log, cause, index, ended)?.r : r;
 }
 
-/** When so much time was listened to since then. */
+/** When `ms` of listening have passed since then. */
 function afterListening(sinceTs: number, ms: number, gaps: readonly Gap[]): number {
   let [at, left] = [sinceTs, ms];
   for (const { fromTs, toTs } of gaps) {
@@ -82,7 +82,7 @@ function afterListening(sinceTs: number, ms: number, gaps: readonly Gap[]): numb
   return at + left;
 }
 
-/** Not in a gap, nor before the connector has listened again for so long. */
+/** Not in a gap, nor until the connector has listened again for `quiet`. */
 function notBefore(at: number, quiet: number, gaps: readonly Gap[]): number {
   return gaps.reduce((time, { fromTs, toTs }) => {
     const until = (toTs ?? Infinity) + quiet;

@@ -16,9 +16,9 @@ import { newestAgreed } from './told.ts';
 type Waiting = Due & { live: Live; index: number };
 
 /**
- * The purpose engine as the documents word it, and no more: every measurement is offered to every cause
- * of every live event, all that happened is kept, and everything is computed from the whole of it. What
- * the service's engine does at less cost has to come to the same.
+ * The purpose engine exactly as the documents describe it: it offers every measurement to every cause of every live
+ * event, keeps everything that happened, and computes everything from that. The service's engine must give the same
+ * results at less cost.
  */
 export class ReferenceEngine {
   readonly #standing: Standing;
@@ -32,12 +32,12 @@ export class ReferenceEngine {
     return this.#standing.place;
   }
 
-  /** What is known now of when its connector did not listen. */
+  /** Sets when its connector was not listening, as far as is known now. */
   listen(gaps: readonly Gap[]): void {
     this.#gaps = gaps;
   }
 
-  /** The service's clock was ahead, and is right again: no time is later than that. */
+  /** The service's clock was ahead and is right again: no time may be later than `latestTs`. */
   setRight(latestTs: number): void {
     for (const live of this.live()) this.logOf(live).entries.push({ kind: 'clock', latestTs });
   }
@@ -50,7 +50,7 @@ export class ReferenceEngine {
     return this.#standing.logOf(live);
   }
 
-  /** The device says where it is, and may say which event led there. */
+  /** The device reports where it is, and optionally which event led there. */
   report(
     to: Place,
     arrivedTs: number,
@@ -61,7 +61,7 @@ export class ReferenceEngine {
     return moveEventOf({ pId: 'p', ...to, evId, ts }, from, to);
   }
 
-  /** Of a measurement that is evaluated. What it forces comes first. */
+  /** For a measurement that is evaluated. The ticks that it forces must run first. */
   measure(measurement: Measurement, moment: Moment): Evaluated {
     const { arrivedTs } = moment;
     const outcome: Evaluated = { firings: [], ended: [], arrivedTs };
@@ -80,7 +80,7 @@ export class ReferenceEngine {
     return outcome;
   }
 
-  /** Runs what is due until then, by R. */
+  /** Runs what is due at `untilTs`, ordered by R. */
   ticksUntil(untilTs: number): Evaluated[] {
     return this.#runAll(() =>
       this.#waiting()
@@ -89,7 +89,7 @@ export class ReferenceEngine {
     );
   }
 
-  /** Runs what a measurement of that sense forces, by d. A tick that it forces early arrives with it. */
+  /** Runs the ticks that a measurement of that sense forces, ordered by d. One that it forces early arrives with it. */
   ticksForcedBy(sId: string, { t, arrivedTs }: Moment): Evaluated[] {
     return this.#runAll(() =>
       this.#waiting()
@@ -110,7 +110,7 @@ export class ReferenceEngine {
     return earliest === Infinity ? null : earliest;
   }
 
-  /** Only what is kept as an alarm has episodes. */
+  /** Only events that are kept as alarms have episodes. */
   isInEpisode(live: Live): boolean {
     const tells = tellsOf(live.purpose, live.stId, live.event);
     const isKept = tells === 'alarm' || tells === 'silent-alarm';
@@ -147,7 +147,7 @@ export class ReferenceEngine {
     return outcome;
   }
 
-  /** When a measurement was taken, as a whole or only as a disagreement; null where it was not. */
+  /** The time at which a measurement was taken, as a whole or only as a disagreement; null if it was not. */
   #take(
     live: Live,
     measurement: Measurement,

@@ -1,7 +1,7 @@
 import type { Cause } from '../../../src/contract/purpose.ts';
 import { isKept, isOutcomeOf, windowLength, type Log, type Outcome } from './log.ts';
 
-/** Whether the event has fired since its state was entered, and none of its causes disagreed since. */
+/** Whether the event has fired since its state was entered, and no cause has disagreed since. */
 export function hasEpisode({ entries }: Log, causes: Cause[]): boolean {
   let since: number | null = null;
   for (const [position, entry] of entries.entries()) {
@@ -14,7 +14,7 @@ export function hasEpisode({ entries }: Log, causes: Cause[]): boolean {
   return since !== null;
 }
 
-/** Those of one cause since the episode began, without what is too old. */
+/** The outcomes of one cause since the episode began, without those that are too old. */
 function outcomesOf(index: number, cause: Cause, known: Log['entries'], since: number): Outcome[] {
   const last = known.length - 1;
   return known

@@ -6,7 +6,7 @@ import type { Log } from './log.ts';
 import { tellsOf } from './tells.ts';
 import { detailsOf } from './told.ts';
 
-/** `nowTs`: by the service's clock, by which silences are counted. */
+/** `nowTs`: by the service's clock, from which silences count. */
 type At = { ts: number; nowTs: number; ageMs: number; isFirst: boolean };
 
 /** The firing of an event whose causes all hold. */
@@ -29,7 +29,7 @@ export function firingOf(live: Live, log: Log, { ts, nowTs, ageMs, isFirst }: At
   return { event: found, name, record, actions, tells, isFirst, ageMs };
 }
 
-/** The move by a firing at `ts`; no `event` where the device enters the state it is in. */
+/** The move of a firing at `ts`; no `event` if the device enters the state it is in. */
 export function movedOf(
   { purpose, stId, event }: Live,
   from: Place,
@@ -40,7 +40,7 @@ export function movedOf(
   return moved ? { to, event: moved } : { to };
 }
 
-/** What a move records: nothing, where the device enters the state it is in. */
+/** The event that records a move; null if the device enters the state it is in. */
 export function moveEventOf(engine: EngineCause, from: Place, to: Place): DeviceEvent | null {
   const moved = { type: 'device' as const, ts: engine.ts, cause: { engine } };
   if (from.puId !== to.puId) {

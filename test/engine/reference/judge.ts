@@ -4,10 +4,10 @@ import type { Cause } from '../../../src/contract/purpose.ts';
 import { finite, statisticOf } from './bins.ts';
 import { sinceReentry, type Judgement, type Log } from './log.ts';
 
-/** `none`: the cause does not evaluate such a value; `uncompared`: `over` has not seen enough of its time. */
+/** `none`: the cause does not evaluate such a value. `uncompared`: `over` has not seen enough time. */
 export type Verdict = Judgement | 'none' | 'uncompared';
 
-/** What a cause makes of a value that is taken at `t`, behind all that the log has. */
+/** A cause's verdict on a value that it takes at `t`, after everything in the log. */
 export function judge(
   log: Log,
   { cause, index }: { cause: Cause; index: number },

@@ -1,10 +1,10 @@
 import type { Measurement } from '../../../src/contract/values.ts';
 import type { Cause } from '../../../src/contract/purpose.ts';
 
-/** What a cause made of a value: `compared` of a number, `inside` of a position. */
+/** A cause's verdict: for a number with `compared`, for a position with `inside`. */
 export type Judgement = { agrees: boolean; compared?: number; inside?: boolean };
 
-/** A measurement that a cause took at `t`, so old at its arrival; `outcome` is null where nothing was compared. */
+/** A measurement that a cause took at `t`, and its age when it arrived. `outcome`: null if nothing was compared. */
 export type Taken = {
   kind: 'taken';
   cause: number;
@@ -18,8 +18,8 @@ export type Taken = {
 export type Outcome = Taken & { outcome: Judgement };
 
 /**
- * `tick`: of a cause, which was due at `d`. `re-entry`: a firing entered the state, or the purpose, again. `clock`: the
- * service's clock was set right, and no time is later than `latestTs` since.
+ * `tick`: of a cause, due at `d`. `re-entry`: a firing entered the state, or the purpose, again. `clock`: the
+ * service's clock was set right, and no later time is known than `latestTs`.
  */
 export type Entry =
   | Taken
@@ -28,12 +28,12 @@ export type Entry =
   | { kind: 're-entry' }
   | { kind: 'clock'; latestTs: number };
 
-/** All that happened to an event since its state (a global one: its purpose) was entered, oldest first. */
+/** Everything that happened to an event since its state (a global one: its purpose) was entered, oldest first. */
 export type Log = { enteredTs: number; entries: Entry[] };
 
 export type Window = { n: number; m: number };
 
-/** n of the last m: what a cause asks for. A run and a silence end with a single measurement. */
+/** A cause needs n of its last m outcomes. A run and a silence end with a single measurement. */
 export function windowLength({ threshold, measurement }: Cause): Window {
   const n = threshold?.count ?? 1;
   if (threshold?.forMs !== undefined || threshold?.noneForMs !== undefined) return { n, m: n };
@@ -45,12 +45,12 @@ export const isOutcomeOf =
   (entry: Entry): entry is Outcome =>
     entry.kind === 'taken' && entry.cause === cause && entry.outcome !== null;
 
-/** What happened since the state was entered last, by whatever. */
+/** What happened since the state was last entered, in whatever way. */
 export function sinceReentry({ entries }: Log): Entry[] {
   return entries.slice(entries.findLastIndex(({ kind }) => kind === 're-entry') + 1);
 }
 
-/** The entries with the times that they have behind all of them: the clock may have been set right in between. */
+/** The entries with their present times: the clock may have been set right after them. */
 export function inPresentTime(entries: readonly Entry[]): readonly Entry[] {
   if (!entries.some(({ kind }) => kind === 'clock')) return entries;
   const present = entries.slice();
@@ -64,7 +64,7 @@ export function inPresentTime(entries: readonly Entry[]): readonly Entry[] {
   return present;
 }
 
-/** Whether what a cause took at `position` was never too old: not when the clock was set right, and not now. */
+/** Whether what a cause took at `position` was never too old: neither when the clock was set right, nor now. */
 export function isKept(entries: readonly Entry[], position: number, cause: Cause): boolean {
   const ends = entries.flatMap(({ kind }, at) => (kind === 'clock' && at > position ? [at] : []));
   return [...ends, entries.length].every((end) => {
@@ -74,7 +74,7 @@ export function isKept(entries: readonly Entry[], position: number, cause: Cause
   });
 }
 
-/** What is older is dropped by a cause: T − `maxAgeMs`, T being the newest time that any cause evaluated, or of a tick. */
+/** The oldest time that a cause keeps: T − `maxAgeMs`, T being the newest time of any cause's measurement or tick. */
 export function oldestTime(entries: readonly Entry[], { threshold }: Cause): number {
   if (threshold?.maxAgeMs === undefined) return -Infinity;
   const times = inPresentTime(entries).map((entry) => {
@@ -84,7 +84,7 @@ export function oldestTime(entries: readonly Entry[], { threshold }: Cause): num
   return Math.max(-Infinity, ...times) - threshold.maxAgeMs;
 }
 
-/** When a cause takes a measurement of `t`: in one cause time never goes back. */
+/** The time at which a cause takes a measurement of `t`: within one cause, time never goes back. */
 export function timeIn({ entries }: Log, cause: number, t: number): number {
   const last = inPresentTime(entries).findLast(
     (entry) => entry.kind === 'taken' && entry.cause === cause,
@@ -92,7 +92,7 @@ export function timeIn({ entries }: Log, cause: number, t: number): number {
   return last?.kind === 'taken' ? Math.max(last.t, t) : t;
 }
 
-/** An event without members of time keeps no times: it takes each measurement as of its own. */
+/** Whether an event has time members. Without them it takes each measurement at the measurement's own time. */
 export function speaksOfTime(causes: Cause[]): boolean {
   return causes.some(({ threshold = { negate: false, relative: false } }) => {
     const { forMs, noneForMs, maxAgeMs, over } = threshold;

@@ -2,7 +2,7 @@ import type { Place } from '../../../src/contract/values.ts';
 import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose.ts';
 import type { Log } from './log.ts';
 
-/** A live event with the purpose and the number of the state that hold it. */
+/** A live event, with its purpose and the number of its state. */
 export type Live = {
   purpose: Purpose;
   stId: number;
@@ -11,11 +11,11 @@ export type Live = {
   causes: Cause[];
 };
 
-/** Where a device stands, and all that happened to its live events since they came to be live. */
+/** Where a device is, and everything that happened to its live events since they became live. */
 export class Standing {
   readonly #purposes: Purpose[];
   place: Place;
-  /** When the state, and when the purpose was entered. */
+  /** When the state and the purpose were entered. */
   #enteredTs: { local: number; global: number };
   /** By `stId/evId`. */
   #local = new Map<string, Log>();
@@ -60,12 +60,12 @@ export class Standing {
     return state ? { puId, stId: state.stId } : null;
   }
 
-  /** Whether a move leaves the state of an event: a global one's purpose. */
+  /** Whether an event stays live after a move: its state stays, or for a global one its purpose. */
   stays({ isGlobal }: Live, to: Place): boolean {
     return to.puId === this.place.puId && (isGlobal || to.stId === this.place.stId);
   }
 
-  /** By a firing: a state, and a purpose that it names, is entered again where the device is in it. */
+  /** Moves by a firing: the state, or a purpose that it names, is entered again if the device is in it. */
   move({ event }: Live, to: Place, arrivedTs: number): void {
     const { puId, stId } = this.place;
     const namesPurpose = event.actions.engine?.gotoPuId !== undefined;
@@ -77,7 +77,7 @@ export class Standing {
     this.report(to, arrivedTs);
   }
 
-  /** A report of the state that the device is in changes nothing. */
+  /** Moves by a report. A report of the present state changes nothing. */
   report(to: Place, arrivedTs: number): void {
     const { puId, stId } = this.place;
     if (to.puId === puId && to.stId === stId) return;
@@ -91,7 +91,7 @@ export class Standing {
   }
 }
 
-/** Where `orderId` is the same, as in the purpose. */
+/** Causes with equal `orderId` keep the order of the purpose. */
 function inOrder(causes: Cause[]): Cause[] {
   return causes.toSorted((one, other) => (one.orderId ?? 0) - (other.orderId ?? 0));
 }

@@ -2,7 +2,7 @@ import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose
 import type { Tells } from '../../../src/engine/compile.ts';
 import { speaksOfTime } from './log.ts';
 
-/** Whom a firing concerns: an event of a state of a purpose. */
+/** Whom a firing of an event concerns. */
 export function tellsOf(purpose: Purpose, stId: number, { actions, causes }: PurposeEvent): Tells {
   const sends = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber ?? []).length > 0;
   if (actions.alarm === true) return sends ? 'alarm' : 'silent-alarm';
@@ -16,7 +16,7 @@ export function tellsOf(purpose: Purpose, stId: number, { actions, causes }: Pur
   return isBack || causes.every((cause) => isAnything(cause)) ? 'notice' : 'alarm';
 }
 
-/** `isAny` alone, without negation and members of time: what never disagrees. */
+/** `isAny` alone, without negation or time members, which never disagrees. */
 function isAnything(cause: Cause): boolean {
   const { isAny, ...others } = cause.thresholds;
   const isOnly = Object.values(others).every((member) => member === undefined);

@@ -3,7 +3,7 @@ import type { Cause } from '../../../src/contract/purpose.ts';
 import { runOf, silenceOf, windowOf } from './collected.ts';
 import { windowLength, type Log, type Outcome } from './log.ts';
 
-/** What is told of a cause: the outcomes it stands on, and since when it lasts. */
+/** What is reported of a cause: the outcomes it is based on, and since when it has lasted. */
 type Standing = { outcomes: Outcome[]; sinceTs?: number; completeTs?: number | null };
 
 function standingOf(log: Log, cause: Cause, index: number): Standing {
@@ -20,7 +20,7 @@ export function newestAgreed(log: Log, cause: Cause, index: number): Outcome | u
   return standingOf(log, cause, index).outcomes.findLast(({ outcome }) => outcome.agrees);
 }
 
-/** What is told of a cause that holds at `ts`: the newest measurement that agreed, and how it came to hold. */
+/** What is reported of a cause that holds at `ts`: the newest measurement that agreed, and how it came to hold. */
 export function detailsOf(
   log: Log,
   cause: Cause,
@@ -55,7 +55,7 @@ export function detailsOf(
   return { sense: senseOf(sId, newest), why };
 }
 
-/** A position is told as 1 inside and 0 outside; zero has no sign. */
+/** A position is reported as 1 (inside) or 0. Zero has no sign. */
 export function senseOf(sId: string, { measurement: { val, ts }, outcome }: Outcome): CauseSense {
   if (typeof val === 'number') return { sId, val: val + 0, ts };
   return { sId, val: outcome.inside ? 1 : 0, ts, lat: val.lat + 0, long: val.long + 0 };

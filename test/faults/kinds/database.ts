@@ -14,7 +14,7 @@ import type { Fault, Observations } from '../fault.ts';
 import type { Proxy } from '../proxy.ts';
 import type { World } from '../world.ts';
 
-/** Crashes of the database server; the service stays and carries on. */
+/** The database server crashes; the service stays and continues. */
 function crash(name: string, promise: string, happen: (world: World) => Promise<void>): Fault {
   return {
     name,
@@ -66,7 +66,7 @@ async function starts(start: () => Promise<void>): Promise<boolean> {
   );
 }
 
-/** The database does not answer for a while; nothing may be acknowledged, and little remembered. */
+/** The database does not answer for a while. Nothing may be acknowledged, and little remembered. */
 function away(
   name: string,
   leave: (world: World) => Promise<void> | void,
@@ -132,13 +132,13 @@ export const networkStalled: Fault = {
   ...throughProxy,
 };
 
-/** Throws where the world has no proxy before its database. */
+/** Throws if the world has no proxy before its database. */
 export function databaseNetwork({ databaseProxy }: World): Proxy {
   if (databaseProxy) return databaseProxy;
   throw new Error('This fault is in the network between service and database.');
 }
 
-/** The server and every process it has forked. */
+/** Sends a signal to the server and every process it has forked. */
 async function signalAll(postmaster: number, signal: NodeJS.Signals): Promise<void> {
   const children = await readFile(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8');
   for (const pid of [postmaster, ...children.trim().split(' ').map(Number)]) {

@@ -4,7 +4,7 @@ import { ask, expectHolds, runFor, runForAll } from '../fault.ts';
 import type { Fault } from '../fault.ts';
 import type { World } from '../world.ts';
 
-/** The device never hears that its message was stored, and sends it again. */
+/** The device never receives the acknowledgement of a stored message, and sends it again. */
 export const acknowledgementLost: Fault = {
   name: 'ack-lost',
   sparesDeliveries: true,
@@ -29,7 +29,7 @@ export const acknowledgementLost: Fault = {
   },
 };
 
-/** Messages that are stored and were not acknowledged. */
+/** How many messages are stored but not acknowledged. */
 async function countUnheard({ cluster, load, devices }: World): Promise<number> {
   const { rows } = await runOn(cluster.url(), (client) =>
     client.query<{ count: string }>(

@@ -40,7 +40,7 @@ export const diskFull: Fault = {
       truncateSync(filler, 0);
       const since = performance.now();
       const next = world.load.nextAck().then(() => true);
-      // A server that could not even write its log has ended; its supervisor starts it again.
+      // A server that could not even write its log has ended, and its supervisor restarts it.
       while (!(await Promise.race([next, delay(500).then(() => false)]))) {
         await world.cluster.start().catch(() => undefined);
       }
@@ -78,7 +78,7 @@ function fill(file: string): void {
   }
 }
 
-/** Until nothing has been acknowledged for a second. */
+/** Waits until nothing has been acknowledged for a second. */
 async function untilQuiet(world: Parameters<Fault['inflict']>[0]): Promise<void> {
   let seen = -1;
   while (seen !== world.load.counts().acknowledged) {

@@ -12,16 +12,17 @@ import { databaseNetwork } from './database.ts';
 const standbyName = 's1';
 
 /**
- * The worst order of what an operator may meet: the synchronous standby goes away, so that no commit returns; the primary
- * that hangs is restarted, and has from then on what no standby has; devices send that again; then the primary is lost,
- * and the standby promoted. Every second time nobody else sends meanwhile: a transaction of repetitions alone writes nothing.
+ * The worst order of what an operator may meet. The synchronous standby goes away, so no commit returns. The hanging
+ * primary is restarted, and from then on has what no standby has. Devices send that again. Then the primary is lost,
+ * and the standby promoted. Every second time nobody else sends meanwhile, because a transaction of repetitions alone
+ * writes nothing.
  */
 export const failover: Fault = {
   name: 'failover',
   promise:
     'what only the primary has is not acknowledged, however often it is sent; none lost with it',
   losesOutcomes: true,
-  // Devices with alarms would send meanwhile too: what writes holds up what does not.
+  // Devices with alarms would send too, and transactions that write hold up those that do not.
   world: { databaseProxy: true, watch: false },
   short: { times: 1, awaySeconds: 1 },
   long: { times: 50, awaySeconds: 2 },
@@ -49,7 +50,7 @@ export const failover: Fault = {
         if (before === 0) before = world.load.counts().acknowledged;
         await primary.halt('immediate');
         await primary.start();
-        // It may have been in the transaction behind the one that waited, which was not committed.
+        // It may have been in the transaction behind the waiting one, which was not committed.
       } while (isQuiet && (await countMeasurements(primary, own)) === 0);
       const again = send();
       await untilCommitsWait(primary);
@@ -71,7 +72,7 @@ export const failover: Fault = {
       await primary.remove();
       proxy.leadTo(standby.port);
       proxy.heal();
-      // Those that are tried again until here are stored on the standby.
+      // Those that are retried up to here are stored on the standby.
       await Promise.all(first);
       const kept = await again.then(
         async (isAcknowledged) => !isAcknowledged || (await countMeasurements(standby, own)) === 1,
@@ -121,7 +122,7 @@ async function countMeasurements(
   });
 }
 
-/** Has a device send one measurement, over a new connection each time; says whether it was acknowledged. */
+/** Makes a device send one measurement, each time over a new connection. Returns whether it was acknowledged. */
 function senderOf(
   { service }: World,
   [device]: WitnessDevice[],

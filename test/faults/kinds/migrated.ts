@@ -73,7 +73,7 @@ async function migrateTo(world: World, later: (typeof goesOn)[]): Promise<void> 
   }
 }
 
-/** All that the service writes to, as counts and the newest transaction of each table. */
+/** Everything that the service writes to, as counts and the newest transaction of each table. */
 async function readWritten(world: World): Promise<string> {
   return runOn(world.cluster.url(), async (client) => {
     const { rows: tables } = await client.query<{ name: string }>(
@@ -92,7 +92,7 @@ async function readWritten(world: World): Promise<string> {
   });
 }
 
-/** True when, from the first refusal on, nothing else is answered than 503, until there is nobody. */
+/** True if, from the first refusal until the service is gone, every answer is 503. */
 async function askUntilRefused(world: World): Promise<boolean> {
   let isRefused = false;
   for (;;) {
@@ -116,7 +116,7 @@ function saidOnce(world: World): boolean {
   return told === 1;
 }
 
-/** As a restored backup would be, but with what was measured since. */
+/** The database as a backup would restore it, but with what was measured since. */
 async function undo(world: World): Promise<void> {
   await runOn(world.cluster.url(), async (client) => {
     await client.query(`alter schema sensorium_99_0_0 rename to ${schema}`);

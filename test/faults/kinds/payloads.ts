@@ -7,12 +7,12 @@ import { sId } from '../messages.ts';
 import { registerDevices } from '../register.ts';
 import type { World } from '../world.ts';
 
-/** A device, and what opens the account that it belongs to. */
+/** A device, and a token of its account. */
 type Stranger = { uuid: string; accountToken: string };
 
 /**
- * Another device sends these messages one after the other, each acknowledged. It has an account of its
- * own: that of the others has its quota of devices already.
+ * Another device sends these messages one after the other, each acknowledged. It has an account of its own, because the
+ * others' account has used up its quota of devices.
  */
 async function sendFromStranger(world: World, payloads: string[]): Promise<Stranger> {
   const { token: accountToken } = await registerAccount(world.service.url);

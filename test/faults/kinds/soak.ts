@@ -6,7 +6,7 @@ import type { World } from '../world.ts';
 
 const churnEveryMs = 2_000;
 
-/** No fault but devices that reconnect; memory, handles and connections stay constant. */
+/** No fault except devices that reconnect. Memory, handles and connections stay constant. */
 export const soak: Fault = {
   name: 'soak',
   promise: 'memory, handles and connections flat',
@@ -22,7 +22,7 @@ export const soak: Fault = {
       await delay(churnEveryMs);
       samples.push(await sample(world));
     }
-    // The first tenth fills caches; what follows must not grow.
+    // The first tenth fills caches; the rest must not grow.
     const settled = samples.slice(Math.ceil(samples.length / 10));
     const quarter = Math.max(1, Math.floor(settled.length / 4));
     const early = average(settled.slice(0, quarter));

@@ -7,10 +7,10 @@ import { sId } from '../messages.ts';
 import { registerDevices } from '../register.ts';
 import type { World } from '../world.ts';
 
-/** What is longer without a sign of listening is a gap (`src/connector-uptime`). */
+/** A longer time without a sign of listening is a gap (`src/connector-uptime`). */
 const gapSeconds = 15;
 
-/** The process stops for a while, as a machine does that is moved, or a laptop whose lid is closed. */
+/** The process stops for a while, as when a machine is migrated, or a laptop's lid is closed. */
 export const frozen: Fault = {
   name: 'frozen',
   promise: 'nothing lost; that nobody listened is no silence of a device',
@@ -36,7 +36,7 @@ export const frozen: Fault = {
 
 const hourMs = 3_600_000;
 
-/** The service runs by the database's clock. */
+/** The service follows the database's clock. */
 export const clockForward: Fault = {
   name: 'clock-forward',
   promise: "the service's clock is set forward by an hour: a gap, and no silence; alarms go on",
@@ -56,7 +56,7 @@ export const clockForward: Fault = {
   },
 };
 
-/** Comes back when the process goes by it, and has noted that it listens. */
+/** Returns when the process follows the clock and has noted that it listens. */
 async function moveClock(world: World, byMs: number): Promise<void> {
   const gaps = await countGaps(world);
   const untilTs = (await timeOf(world)) + byMs / 2;
@@ -74,7 +74,7 @@ async function moveClock(world: World, byMs: number): Promise<void> {
 
 const noAlarms = { watch: false };
 
-/** Devices go by right clocks, and one has none. */
+/** Devices have correct clocks, and one has none. */
 export const clockBack: Fault = {
   name: 'clock-back',
   promise:
@@ -119,7 +119,7 @@ async function setAndRight(
   return { times, 'sent without a time': await clockless.count() };
 }
 
-/** A device that has no clock: its values have the time of their arrival. */
+/** A device without a clock: its values get the time of their arrival. */
 async function startClockless({ service, accountToken, cluster }: World) {
   const [device] = await registerDevices(service.url, accountToken, 1);
   const { uuid, token } = device ?? { uuid: '', token: '' };
@@ -150,7 +150,7 @@ async function startClockless({ service, accountToken, cluster }: World) {
   };
 }
 
-/** Comes back when the service goes by it. */
+/** Returns when the service follows it. */
 async function setClock(world: World, aheadMs: number): Promise<void> {
   const before = await timeOf(world);
   const rightTs = await runOn(world.cluster.url(), async (client) => {
@@ -172,7 +172,7 @@ async function isInDoubt({ service }: World): Promise<boolean> {
   return degraded.includes('clock');
 }
 
-/** By an answer of the service, which may be a refusal: it bears the time too. */
+/** The time in an answer of the service. A refusal contains it too. */
 async function timeOf({ service, accountToken }: World): Promise<number> {
   const headers = { Authorization: `Bearer ${accountToken}` };
   const response = await fetch(`${service.url}/v2/alarms?limit=1`, { headers });

@@ -7,15 +7,15 @@ export type Answer = { status: number; text: string; retryAfterSeconds: number }
 
 export type AskOptions = {
   token?: string;
-  /** Sent as JSON, or as it is when it is text. */
+  /** Sent as JSON; text is sent as it is. */
   body?: unknown;
   headers?: Record<string, string>;
   address?: string;
-  /** Its text is thrown away as it comes. */
+  /** Its text is discarded as it arrives. */
   isDiscarded?: boolean;
 };
 
-/** Asks over connections that are kept; status 0 is no answer. Counts answers by their status. */
+/** Sends requests over kept connections. Status 0 means no answer. Counts answers by status. */
 export function createAsk(target: Target, tally: Tally) {
   const agent = new Agent({ keepAlive: true, maxSockets: 2_000 });
   return (method: string, path: string, options: AskOptions = {}): Promise<Answer> =>
@@ -46,7 +46,7 @@ function headersOf({ token, headers }: AskOptions, text: string | undefined) {
   return {
     ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
     ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
-    // Not chunked, as node sends what is written at once.
+    // With a length, because node would send it chunked otherwise.
     ...(text === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(text)) }),
     ...headers,
   };

@@ -1,16 +1,16 @@
 import { runOn } from '../../support/template.ts';
 import type { Enemy } from './enemy.ts';
 
-/** What an account has from before there were quotas: written past them. */
+/** What an account has from before there were quotas. It is written past them. */
 export type Before = {
-  /** Makes the content of all the account's profiles this, before any device has run them. */
+  /** Replaces the content of all the account's profiles, before any device has run them. */
   replaceProfiles(purposes: object[]): Promise<void>;
-  /** Devices of names of this many characters. */
+  /** Adds devices with names of this many characters. */
   addDevices(count: number, nameLength: number): Promise<void>;
-  /** Closed alarms of its devices, in turn. */
+  /** Adds closed alarms of its devices, in turn. */
   addClosedAlarms(count: number): Promise<void>;
   raiseQuota(quota: string, value: number): Promise<void>;
-  /** Measurements of a device's sense, one a second, up to now. */
+  /** Adds measurements of a device's sense, one a second, up to now. */
   addMeasurements(deviceUuid: string, count: number): Promise<void>;
 };
 

@@ -18,7 +18,7 @@ const quiet: Phase = {
   refusals: [],
 };
 
-/** What is broken where the noise came with this. */
+/** The bounds that are broken if the noise had these figures. */
 function broken(noisy: Partial<Phase>, rest: Partial<Seen> = {}): string[] {
   const noise = { bytesSent: 2 * mb, counts: {}, cpuMs: 0, ended: null };
   const seen = { quiet, noisy: { ...quiet, ...noisy }, noise, grownBytes: 0, quotaBytes: 0 };
@@ -43,7 +43,7 @@ describe('what a noisy neighbour may do to the others', () => {
     expect(broken(noisy)).toEqual([said]);
   });
 
-  it('lets acknowledgements take three times as long, where that is more', () => {
+  it('lets acknowledgements take three times as long, if that is more', () => {
     const slow = { ...quiet, ackP99Ms: 300 };
     expect(broken({ ackP99Ms: 900 }, { quiet: slow })).toEqual([]);
     expect(broken({ ackP99Ms: 901 }, { quiet: slow })).toEqual([
@@ -57,14 +57,14 @@ describe('what a noisy neighbour may do to the others', () => {
     expect(broken({}, { grownBytes: 59 * mb, quotaBytes: 50 * mb })).toHaveLength(1);
   });
 
-  it('holds down what is kept afterwards, where that is measured', () => {
+  it('limits the memory kept afterwards, if that is measured', () => {
     expect(broken({}, { kept: { mb: 100, mostMb: 100 } })).toEqual([]);
     expect(broken({}, { kept: { mb: 101, mostMb: 100 } })).toEqual([
       'kept MB: 101, promised at most 100',
     ]);
   });
 
-  it('takes what could not be measured for broken', () => {
+  it('counts what could not be measured as broken', () => {
     expect(brokenBounds({})).toHaveLength(7);
   });
 });

@@ -2,27 +2,27 @@ import type { Observations } from '../fault.ts';
 import type { Phase } from './meter.ts';
 import type { NoiseReport } from './noise-process.ts';
 
-/** What the noise came to, and what the others saw of it. */
+/** The figures of the noise, and what the others noticed of it. */
 export type Seen = {
   quiet: Phase;
   noisy: Phase;
   noise: NoiseReport;
-  /** Of the tables, the others' own growth taken off. */
+  /** How much the tables grew, without the others' own growth. */
   grownBytes: number;
-  /** What quotas of the account's let it store, where that is more than what it sends. */
+  /** What the account's quotas let it store, if that is more than what it sends. */
   quotaBytes: number;
-  /** What the account may have open takes so much memory, MB, where that is more than `usualMemoryMb`. */
+  /** How much memory the account may take by what it has open, MB, if that is more than `usualMemoryMb`. */
   memoryMb?: number | undefined;
-  /** Memory 30 s after the noise beyond that after a short one, MB, and how much is promised at most. */
+  /** How much more memory is taken 30 s after the noise than after a short one, MB, and the promised maximum. */
   kept?: { mb: number; mostMb: number } | undefined;
-  /** What others' lists may take, p99 in ms, where that is promised. */
+  /** How long others' lists may take, p99 in ms, if that is promised. */
   readMs?: number | undefined;
-  /** What `/livez` may take, p99 in ms, where that is more than `usualLivezMs`. */
+  /** How long `/livez` may take, p99 in ms, if that is more than `usualLivezMs`. */
   livezMs?: number | undefined;
 };
 
 const mb = 1_000_000;
-/** Files grow in steps, of every table and index that was written. */
+/** Files grow in steps, for every table and index that was written. */
 const stepBytes = 8 * mb;
 
 export const names = {
@@ -48,7 +48,7 @@ export const names = {
 const usualMemoryMb = 200;
 const usualLivezMs = 200;
 
-/** In one row; what is bounded stands beside its bound where that depends on the run. */
+/** All figures in one row. A bound that depends on the run stands beside its figure. */
 export function observe(seen: Seen): Observations {
   const { quiet, noisy, noise, grownBytes, quotaBytes, memoryMb = usualMemoryMb, readMs } = seen;
   const { livezMs = usualLivezMs, kept } = seen;
@@ -77,11 +77,11 @@ export function observe(seen: Seen): Observations {
 
 const tenths = (bytes: number) => Math.round(bytes / (mb / 10)) / 10;
 
-/** How much slower than promised is still let through, and how much larger: 1 is what is promised. */
+/** By which factor times and sizes may exceed the promise; 1: not at all. */
 export type Leniency = { time: number; memory: number };
 const asPromised: Leniency = { time: 1, memory: 1 };
 
-/** The promises that did not hold, each with the figures. */
+/** The promises that did not hold, each with its figures. */
 export function brokenBounds(
   seen: Observations,
   { time, memory }: Leniency = asPromised,

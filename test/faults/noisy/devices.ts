@@ -6,13 +6,13 @@ import { each } from './workers.ts';
 
 export type EnemyDevice = { uuid: string; token: string };
 
-/** Sense 0x01 measures anything. */
+/** A sense 0x01 without a range. */
 export const anySense = {
   device: { name: 'noisy' },
   module: [{ moduleId: 'm', senses: [{ sId: '0x01' }] }],
 };
 
-/** What has to be there before the noise: waits where it is told to, and throws where it is refused. */
+/** Makes a request that has to succeed before the noise. Waits if told to come later, and throws if refused. */
 export async function demand(
   enemy: Enemy,
   method: string,
@@ -48,7 +48,7 @@ export async function registerDevices(
   return devices;
 }
 
-/** Becomes current with each device's first message, as they never ask for profiles. Gives its pId. */
+/** Makes a profile current with each device's first message, because they never ask for profiles. Returns its pId. */
 export async function install(
   enemy: Enemy,
   devices: EnemyDevice[],
@@ -70,7 +70,7 @@ export type Flood = {
   ratePerSecond?: number;
 };
 
-/** Devices that send as fast as they are let, and come back when they are closed. */
+/** Devices that send as fast as they may, and reconnect when they are disconnected. */
 export async function flood(
   enemy: Enemy,
   { devices, topic = 'measurements', payload, inFlight = 10, ratePerSecond }: Flood,
@@ -100,7 +100,7 @@ export async function flood(
     onAcknowledged: () => enemy.tally.count('acknowledged'),
     onOffline: () => enemy.tally.count('connections lost'),
   });
-  // Those that are never let in must not keep the others from sending.
+  // Devices that are never let in must not keep the others from sending.
   fleet.start();
   await Promise.race([
     fleet.connect(),
@@ -112,7 +112,7 @@ export async function flood(
   await Promise.race([fleet.close('reset'), delay(1_000)]);
 }
 
-/** Measurements of one sense in a message; each has a time of its own, recent enough to ring a phone. */
+/** Messages with measurements of one sense. Each has its own time, recent enough to notify people. */
 export function createReadings(sId = '0x01') {
   const next: number[] = [];
   const startTs = Date.now() - 600_000;

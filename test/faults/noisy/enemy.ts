@@ -7,13 +7,13 @@ import type { Target } from './target.ts';
 import { createTally } from './tally.ts';
 import type { Tally } from './tally.ts';
 
-/** Somebody with an account who means no good, and what that person has at hand. */
+/** An attacker with an account, and the attacker's tools. */
 export type Enemy = Target & {
   account: EnemyAccount;
   registerAccount(address?: string): Promise<EnemyAccount>;
-  /** Of the account, unless another token is given. Never throws: status 0 is no answer. */
+  /** Sends a request as the account, unless another token is given. Never throws: status 0 means no answer. */
   ask(method: string, path: string, options?: AskOptions): Promise<Answer>;
-  /** A connection whose bytes are counted, and which is closed in the end. */
+  /** A connection whose bytes are counted, and which is closed at the end. */
   dial(port: number, address?: string): Socket;
   tally: Tally;
 };
@@ -22,7 +22,7 @@ export type EnemyAccount = { email: string; password: string; token: string };
 
 const password = 'a password of the enemy';
 
-/** An enemy with a registered account. */
+/** Registers an account for an attacker. */
 export async function createEnemy(target: Target): Promise<Enemy> {
   const tally = createTally();
   const ask = createAsk(target, tally);

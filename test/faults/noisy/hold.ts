@@ -6,7 +6,7 @@ import { getKind } from './kinds.ts';
 import { runNoisy } from './run-noisy.ts';
 import type { NoisyRun } from './run-noisy.ts';
 
-/** Runs a kind, and expects that everything acknowledged is stored and that the bounds hold, but for `notHeld`. */
+/** Runs a kind, and expects that everything acknowledged is stored and that the bounds hold, except `notHeld`. */
 export async function expectHeld(
   name: string,
   run: NoisyRun,
@@ -21,6 +21,6 @@ export async function expectHeld(
   const broken = brokenBounds(observations, leniency).filter(
     (bound) => notHeld === undefined || !bound.startsWith(`${notHeld}:`),
   );
-  // With all that was seen, so that a failure in CI says enough.
+  // With all figures, so that a failure in CI says enough.
   expect(broken, JSON.stringify({ observations, reports })).toEqual([]);
 }

@@ -1,31 +1,31 @@
 import type { Enemy } from './enemy.ts';
 
-/** Goes on until the signal says that it is enough; what it opened is closed for it. */
+/** Runs until the signal aborts. Whatever it opened is closed for it. */
 type MakeNoise = (signal: AbortSignal) => Promise<void>;
 
 /** One way in which an account makes life hard for the others. */
 export type NoisyKind = {
   name: string;
   says: string;
-  /** Prepares what has to be there before, unmeasured, and gives what makes the noise. */
+  /** Prepares, without being measured, what has to be there before. Returns what makes the noise. */
   setUp(enemy: Enemy): Promise<MakeNoise>;
-  /** What differs from config/default.ts. `dir`: for files; `receiverPort`: where SMS and webhooks can be sent. */
+  /** How the settings differ from config/default.ts. `dir`: for files; `receiverPort`: receives SMS and webhooks. */
   settings?: (dir: string, receiverPort: number) => object;
-  /** Environment of the service, beyond what it needs. `receiverPort`: where mail can be sent. */
+  /** More environment variables for the service. `receiverPort`: where mail can be sent. */
   variables?: (receiverPort: number) => Record<string, string>;
-  /** Bytes that quotas of the account's let it store in that many seconds, where it is more than five times what it sends. */
+  /** How many bytes the account's quotas let it store in that many seconds, if more than five times what it sends. */
   quotaBytes?: (seconds: number) => number;
-  /** Memory that what the account may have open takes, MB, where it is more than what is usual. */
+  /** How much memory the account may take by what it has open, MB, if more than usual. */
   memoryMb?: number;
   /**
-   * Memory that is kept 30 s after the noise, MB, beyond what 5 s of the same left behind; absent: it is not measured.
-   * It takes a minute, and so only where the noise lasts long enough for its figures to mean something.
+   * How much more memory is taken 30 s after the noise than after 5 s of it, MB; absent: not measured. This takes a
+   * minute, so it is measured only if the noise lasts long enough for its figures to mean something.
    */
   keptMb?: number;
-  /** Files that the service may open (`ulimit -n`); absent: as many as this process. */
+  /** How many files the service may open (`ulimit -n`); absent: as many as this process. */
   openFiles?: number;
-  /** What `/livez` may take, p99 in ms, where it is more than what is usual. */
+  /** How long `/livez` may take, p99 in ms, if more than usual. */
   livezMs?: number;
-  /** What others' lists may take, p99 in ms, none of them failing; absent: it is only shown. */
+  /** How long others' lists may take, p99 in ms, without a failure; absent: it is only shown. */
   readMs?: number;
 };

@@ -6,7 +6,7 @@ import { readingKinds } from './kinds/reading.ts';
 import { requestKinds } from './kinds/requests.ts';
 import { writingKinds } from './kinds/writing.ts';
 
-/** Every way in which one account may disturb the others; the oracle and the nightly tests run each. */
+/** Every way in which one account may disturb the others. The oracle and the nightly tests run each. */
 export const kinds: NoisyKind[] = [
   ...connectionKinds,
   ...packetKinds,
@@ -16,7 +16,7 @@ export const kinds: NoisyKind[] = [
   ...firingKinds,
 ];
 
-/** Throws when there is none of that name. */
+/** Throws if there is no kind of that name. */
 export function getKind(name: string): NoisyKind {
   const kind = kinds.find((each) => each.name === name);
   if (!kind) throw new Error(`There is no kind of noise "${name}".`);

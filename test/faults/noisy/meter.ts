@@ -4,7 +4,7 @@ import type { World } from '../world.ts';
 import { startPeople } from './people.ts';
 import type { Answers } from './people.ts';
 
-/** What the others saw for a while. */
+/** What the others noticed for a while. */
 export type Phase = {
   acknowledged: number;
   ackP99Ms: number;
@@ -14,18 +14,18 @@ export type Phase = {
   readsFailed: number;
   loginMaxMs: number;
   loginsFailed: number;
-  /** The most that the service had in memory. */
+  /** The most memory that the service had. */
   residentBytes: number;
-  /** How late this process itself was, at the most: a busy machine makes everything else late too. */
+  /** By how much this process itself was late at most. A busy machine makes everything else late too. */
   ownDelayMs: number;
-  /** Why people were refused, how often. */
+  /** Why people were refused, and how often. */
   refusals: string[];
 };
 
 const sampleEveryMs = 200;
 const drainWithinMs = 60_000;
 
-/** Measures while `during` runs, until all that was sent meanwhile is acknowledged. */
+/** Measures while `during` runs, until everything sent meanwhile is acknowledged. */
 export async function measure(world: World, during: () => Promise<void>): Promise<Phase> {
   const { load, service } = world;
   const before = load.counts().acknowledged;
@@ -39,7 +39,7 @@ export async function measure(world: World, during: () => Promise<void>): Promis
   const people = startPeople(world);
   try {
     await during();
-    // What was sent last, and waits, counts for this phase.
+    // What was sent last, and still waits, counts for this phase.
     const goal = load.counts().sent;
     const untilMs = performance.now() + drainWithinMs;
     while (load.counts().acknowledged < goal && performance.now() < untilMs)

@@ -3,7 +3,7 @@ import { createEnemy } from './enemy.ts';
 import type { Target } from './target.ts';
 import { getKind } from './kinds.ts';
 
-/** What the parent process says, and hears. */
+/** What the parent process sends, and receives. */
 export type ToNoise = { setUp: Target; kind: string } | 'start' | 'stop';
 export type FromNoise = 'ready' | { failed: string } | NoiseReport;
 export type NoiseReport = {
@@ -15,10 +15,10 @@ export type NoiseReport = {
   ended: string | null;
 };
 
-/** How long noise may take to notice that it is over. */
+/** How long the noise may take to notice that it is over. */
 const endWithinMs = 2_000;
 
-// The service, its database and whoever measures share the processors with this.
+// The service, its database and the measuring process share the processors with this one.
 setPriority(10);
 
 const tell = (message: FromNoise) => void process.send?.(message);
@@ -39,7 +39,7 @@ async function run(): Promise<void> {
   const cpu = process.cpuUsage();
   let ended: string | null = null;
   const noise = makeNoise(stop.signal).catch((error: unknown) => {
-    // What is torn off in the end may complain.
+    // Connections that are torn down at the end may cause errors.
     if (!stop.signal.aborted) ended = String(error);
   });
   await stopped;

@@ -6,7 +6,7 @@ import type { FromNoise, NoiseReport, ToNoise } from './noise-process.ts';
 /** The noisy account's process, ready to begin. */
 export type Noise = {
   start(): void;
-  /** Ends it, and says what it did. */
+  /** Ends it, and returns what it did. */
   stop(): Promise<NoiseReport>;
   close(): Promise<void>;
 };
@@ -15,12 +15,12 @@ const program = new URL('noise-process.ts', import.meta.url).pathname;
 
 /** The noisy account's process, its code loaded. */
 export type NoiseProcess = {
-  /** What the kind has to have before it begins; unmeasured. Closes the process where that fails. */
+  /** Prepares, without being measured, what the kind needs before it begins. Closes the process if that fails. */
   setUp(target: Target): Promise<Noise>;
   close(): Promise<void>;
 };
 
-/** Starts a process of its own for a kind, so that whoever measures is not slowed by it. */
+/** Starts a process of its own for a kind, so that it does not slow down the measuring one. */
 export function startNoise(kind: string): NoiseProcess {
   const child = fork(program, [], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const gone: Promise<FromNoise> = once(child, 'exit').then(() => ({

@@ -14,23 +14,23 @@ import type { Turn } from './turns.ts';
 
 /** An address of 127.0.0.0/8 that nothing else uses. */
 const enemyAddress = '127.0.0.66';
-/** Of whoever makes the same noise before, so that memory is compared with what was needed already. */
+/** Where the same noise comes from before, so that memory is compared with what was needed already. */
 const warmUpAddress = '127.0.0.67';
 const warmUpSeconds = 5;
-/** What is kept so long after the noise is kept for good. */
+/** What is kept this long after the noise is kept for good. */
 const keptAfterSeconds = 30;
-/** The shortest noise whose memory afterwards is measured. */
+/** The shortest noise after which the memory is measured. */
 const keptFromSeconds = 15;
-/** A quiet phase is a third of the noise; that is enough to know what a quiet machine does. */
+/** A quiet phase is a third of the noise. That is enough to know what a quiet machine does. */
 const quietPart = 1 / 3;
 
 export type NoisyFaultOptions = {
   receiverPort?: number;
-  /** Of this kind, started before. */
+  /** A process for this kind, started before. */
   noise?: NoiseProcess;
-  /** Told what the noise did. */
+  /** Called with what the noise did. */
   onReport?: (report: string) => void;
-  /** Waits until nobody else measures, where more than one world is there. */
+  /** If there is more than one world, waits until no other one measures. */
   turn?: Turn;
 };
 
@@ -85,7 +85,7 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
   };
 }
 
-/** Some seconds of the same noise. Returns what the service has in memory when that is long over. */
+/** Some seconds of the same noise. Returns how much memory the service has long after that. */
 async function warmUp(
   world: World,
   kind: NoisyKind,
@@ -106,7 +106,7 @@ async function warmUp(
   return bytesLater(world);
 }
 
-/** What the service has in memory when the noise is over for some time. */
+/** How much memory the service has some time after the noise. */
 async function bytesLater(world: World): Promise<number> {
   await delay(keptAfterSeconds * 1_000);
   expectHolds(world.service.isRunning(), `the service lives: ${tail(world)}`);
@@ -114,8 +114,8 @@ async function bytesLater(world: World): Promise<number> {
 }
 
 /**
- * The same load without noise and with it, and the sizes of the tables before, between and after. Calls
- * `onSilence` as soon as the noise is over. Throws where the service or the noise ended early.
+ * The same load without noise and with it, and the sizes of the tables before, between and after. Calls `onSilence` as
+ * soon as the noise is over. Throws if the service or the noise ended early.
  */
 async function measureBoth(world: World, noise: Noise, seconds: number, onSilence: () => void) {
   const first = await sizeAfterVacuum(world.cluster.url());
@@ -137,7 +137,7 @@ async function measureBoth(world: World, noise: Noise, seconds: number, onSilenc
   return { first, quiet, before, noisy, after, report };
 }
 
-/** Or until the service has died of it. */
+/** Waits until the noise is over, or the service has died of it. */
 async function untilOver(world: World, seconds: number): Promise<void> {
   const died = world.service.ended();
   const over = new AbortController();

@@ -3,7 +3,7 @@ import type { RegisteredAccount } from '../../../bench/api.ts';
 import type { WitnessDevice } from '../register.ts';
 import type { World } from '../world.ts';
 
-/** Milliseconds that answers took; what was not answered as it should have counts as failed. */
+/** How long answers took, in milliseconds. A wrong or missing answer counts as failed. */
 export type Answers = { ms: number[]; failed: number; why: Record<string, number> };
 
 export type People = {
@@ -15,16 +15,16 @@ export type People = {
 };
 
 const passwordOfAll = 'a password of the bench';
-/** What takes longer is given up, and counts as that long. */
+/** A request that takes longer is given up, and counts as this long. */
 const giveUpMs = 10_000;
 const livezEveryMs = 50;
 const readEveryMs = 100;
-/** Each of two people: half of what `quotas.loginsPerAccount` lets them. */
+/** For each of two people: half of what `quotas.loginsPerAccount` allows. */
 const loginEveryMs = 1_000;
 
 /**
- * A probe of /livez, and two people of two accounts who read and log in. Each asks at its own pace, whether
- * the answer before has come or not: what is slow must not be asked less often.
+ * A probe of /livez, and two people of two accounts who read and log in. Each sends requests at its own pace, whether
+ * or not the previous answer has arrived: a slow service must not be asked less often.
  */
 export function startPeople(world: World): People {
   const people = { livez: empty(), reads: empty(), logins: empty() };
@@ -49,7 +49,7 @@ export function startPeople(world: World): People {
     }),
     every(loginEveryMs, (turn) => {
       const body = JSON.stringify({ email: personOf(turn).email, password: passwordOfAll });
-      // A connection of its own: a person who logs in has none yet.
+      // A connection of its own, because a person who logs in has none yet.
       return time(people.logins, undefined, `${world.service.url}/v2/accounts/login`, { body });
     }),
   ];

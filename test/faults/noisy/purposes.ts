@@ -1,4 +1,4 @@
-/** An event that fires on each measurement, unless said. */
+/** An event that fires on each measurement by default. */
 export type EventOptions = {
   sId?: string;
   thresholds?: object;
@@ -27,7 +27,7 @@ export function eventOf(evId: number, options: EventOptions = {}) {
   };
 }
 
-/** A purpose of so many events, 64 in a state; the states are global, unless said. */
+/** A purpose with this many events, 64 in a state. The states are global by default. */
 export function purposeOf(
   count: number,
   optionsOf: (n: number) => EventOptions = () => ({}),
@@ -43,7 +43,7 @@ export function purposeOf(
   return { puId, name, initStId: 1, states };
 }
 
-/** A purpose of about so many bytes, in states of which one is live at a time. */
+/** A purpose of about this many bytes, in states of which one is live at a time. */
 export function bigPurpose(bytes: number, seed = '') {
   const textBytes = 1_000;
   const eventBytes = textBytes + 250;

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import type { Enemy } from './enemy.ts';
 
-/** Takes SMS as a webhook of the operator's would, and counts them. */
+/** Takes SMS as an operator's webhook would, and counts them. */
 export async function startReceiver({ receiverPort, tally }: Enemy): Promise<void> {
   const server = createServer((request, response) => {
     tally.count('SMS');
@@ -16,7 +16,7 @@ export async function startReceiver({ receiverPort, tally }: Enemy): Promise<voi
   server.unref();
 }
 
-/** SMS for all accounts, to the receiver. */
+/** Settings that send the SMS of all accounts to the receiver. */
 export function smsSettings(dir: string, receiverPort: number): object {
   const secretFile = join(dir, 'webhook-secret');
   writeFileSync(secretFile, 'shared with the webhook');

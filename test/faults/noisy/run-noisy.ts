@@ -17,10 +17,10 @@ export type NoisyRun = Pick<WorldOptions, 'devices' | 'rate' | 'timescaledb'> & 
   turn?: Turn;
 };
 
-/** Accounts that the other devices belong to. */
+/** How many accounts the other devices belong to. */
 const otherAccounts = 4;
 
-/** A fresh installation, for one kind. */
+/** A fresh installation for one kind. */
 type NoisyWorld = {
   world: World;
   receiverPort: number;
@@ -57,7 +57,7 @@ async function startNoisyWorld(kind: NoisyKind, run: NoisyRun): Promise<NoisyWor
   }
 }
 
-/** One kind on a fresh installation, which is closed afterwards. */
+/** Runs one kind on a fresh installation, which is closed afterwards. */
 export async function runNoisy(kind: NoisyKind, run: NoisyRun): Promise<Outcome> {
   const { seconds, onReport, turn } = run;
   const { world, receiverPort, noise, close } = await startNoisyWorld(kind, run);

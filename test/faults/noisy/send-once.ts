@@ -2,7 +2,7 @@ import { flood } from './devices.ts';
 import type { EnemyDevice } from './devices.ts';
 import type { Enemy } from './enemy.ts';
 
-/** One message, acknowledged. */
+/** Sends one message, and waits for its acknowledgement. */
 export async function sendOnce(
   enemy: Enemy,
   device: EnemyDevice,
@@ -12,7 +12,7 @@ export async function sendOnce(
   const done = new AbortController();
   const payload = (_device: number, seq: number) => {
     if (seq === 0) return JSON.stringify(message);
-    // With one under way the next one is asked for when it is acknowledged.
+    // With one under way, the next one is requested when that is acknowledged.
     done.abort();
     return null;
   };

@@ -1,6 +1,6 @@
 import { runOn } from '../../support/template.ts';
 
-/** What the database takes on the disk after a vacuum, in bytes; the write-ahead log is not in it. */
+/** The database's size on disk after a vacuum, in bytes, without the write-ahead log. */
 export async function sizeAfterVacuum(url: string): Promise<number> {
   return runOn(url, async (client) => {
     await client.query('vacuum');

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net';
 
-/** What the noise came to: bytes sent, and how often what happened. */
+/** The figures of the noise: bytes sent, and how often something happened. */
 export type Tally = {
   count(what: string, times?: number): void;
-  /** Bytes sent by something that is no socket of `watch`. */
+  /** Counts bytes that were not sent by a socket of `watch`. */
   sent(bytes: number): void;
   watch(socket: Socket): void;
   read(): { bytesSent: number; counts: Record<string, number> };
-  /** From now on; what was set up does not count. */
+  /** Counts from now on, without the preparation. */
   reset(): void;
   closeSockets(): void;
 };

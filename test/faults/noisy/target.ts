@@ -1,10 +1,10 @@
-/** Where the service is, and what the noisy account comes from. */
+/** Where the service is, and where the noisy account connects from. */
 export type Target = {
   url: string;
   mqttPort: number;
   databaseUrl: string;
   receiverPort: number;
-  /** An address of 127.0.0.0/8 that nobody else uses: limits by address are not the others' limits. */
+  /** An address of 127.0.0.0/8 that nobody else uses, so that limits by address do not affect the others. */
   address: string;
   seconds: number;
 };

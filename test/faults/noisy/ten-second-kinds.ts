@@ -1,4 +1,4 @@
-/** Of different mechanisms: ingest, sockets, sizes over REST, rows that are written, streams. */
+/** Kinds with different mechanisms: ingest, sockets, sizes over REST, rows that are written, streams. */
 export const tenSecondKinds = [
   'bad-items',
   'connections',

@@ -1,7 +1,7 @@
-/** Resolves when it is the caller's turn, with what ends it. */
+/** Resolves in the caller's turn, with a function that ends it. */
 export type Turn = () => Promise<() => void>;
 
-/** One turn at a time, in the order in which they are asked for. */
+/** One turn at a time, in the order of the calls. */
 export function createTurns(): Turn {
   let last: Promise<void> = Promise.resolve();
   return async () => {

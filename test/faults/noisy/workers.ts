@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Does something again and again, `count` at once, each told which it is, until it is enough. */
+/** Repeats work in `count` workers until the signal aborts. Each worker gets its number. */
 export async function work(
   count: number,
   signal: AbortSignal,
@@ -9,25 +9,25 @@ export async function work(
   const loop = async (worker: number) => {
     for (let turn = 0; !signal.aborted; turn++) {
       await once(worker, turn);
-      // What is answered at once must not keep this process from noticing its end.
+      // Instant answers must not keep this process from noticing its end.
       await new Promise(setImmediate);
     }
   };
   await Promise.all(Array.from({ length: count }, (_, worker) => loop(worker)));
 }
 
-/** Comes back early when it is enough. */
+/** Returns early when the signal aborts. */
 export const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   delay(ms, undefined, { signal }).catch(() => undefined);
 
-/** Resolves when it is enough. */
+/** Resolves when the signal aborts. */
 export const enough = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 
-/** Each of these things, `atOnce` of them at a time. */
+/** Works on each of these items, `atOnce` of them at a time. */
 export async function each<T>(
   things: Iterable<T>,
   atOnce: number,

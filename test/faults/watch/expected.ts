@@ -1,28 +1,28 @@
 import type { Evidence, KnownGap, Message, Watched } from './evidence.ts';
 import { isHigh, rules } from './roles.ts';
 
-/** A firing between these times, by its own; `isRequired`: it has to be there, else it may be. */
+/** A firing with a time between these. `isRequired`: it has to exist; otherwise it may. */
 export type Expected = { fromTs: number; toTs: number; isRequired: boolean };
 
 /**
- * How exactly this process and the service have the same time, and when a message arrived is known: at its start a busy
- * process may be wrong by half of what the answer of its database took.
+ * How closely this process's time agrees with the service's, and how closely the arrival of a message is known. At the
+ * start a busy process may be wrong by half the duration of its database's answer.
  */
 const slackMs = 1_000;
 const soonMs = 3_000;
 const signMs = 6_000;
 
-/** What is known beside the device. */
+/** What is known besides the device. */
 type Known = Pick<Evidence, 'nowTs' | 'gaps' | 'connectors'>;
 
-/** What is to fire of what a device sent, in its order. Nothing else may. */
+/** What should fire for what a device sent, in order. Nothing else may. */
 export function expectedOf(device: Watched, known: Known): Expected[] {
   const { nowTs, gaps } = known;
   const { role, messages } = device;
   const { thresholdMs } = rules[role];
   if (role === 'swinging') return highs(messages, 0, ({ ackedTs }) => ackedTs !== null);
   if (role === 'lasting')
-    // A later message forces what no tick has brought by then.
+    // A later message forces what no tick has triggered by then.
     return highs(messages, thresholdMs, (_, next) => (next?.ackedTs ?? null) !== null);
   const unheard = surelyUnheard(known);
   const first: Message = { ts: device.installedTs, ackedTs: messages[0]?.ackedTs ?? nowTs };
@@ -43,7 +43,7 @@ function highs(
   });
 }
 
-/** When nobody listened, whatever connector the device was at: no device is silent then. */
+/** When nobody listened, whichever connector the device used. No device counts as silent then. */
 function surelyUnheard({ gaps, connectors }: Known): Span[] {
   // A gap begins with the last sign of listening, which is given every 5 s.
   const surely = gaps.map((gap) => ({ ...gap, fromTs: gap.fromTs + signMs }));
@@ -64,7 +64,7 @@ function commonTo(some: readonly Span[], others: readonly Span[]): Span[] {
 type Span = { fromTs: number; toTs: number };
 type Around = { thresholdMs: number; nowTs: number; gaps: KnownGap[]; unheard: Span[] };
 
-/** Only time counts in which the device's connector listened, as far as that can be known. */
+/** Only time in which the device's connector listened counts, as far as that is known. */
 function silenceAfter(
   { ts, ackedTs }: Message,
   next: Message | undefined,
@@ -90,7 +90,7 @@ function silenceAfter(
   ];
 }
 
-/** While the database is away a process cannot know whether it is heard, and may take that for a gap. */
+/** While the database is away a process cannot know whether it listens, and may take that for a gap. */
 const isAnsweredSoon = ({ ts, ackedTs }: Message): boolean =>
   ackedTs !== null && ackedTs - ts < soonMs;
 

@@ -7,15 +7,15 @@ import { createPollingDevice, insist, readAnswer, type PollingDevice } from './p
 
 /** All but the first must be 0. */
 export type HandOverVerdict = {
-  /** Profiles that a device took over HTTP, acknowledged and answered. */
+  /** Profiles that a device received over HTTP, acknowledged and answered. */
   handOvers: number;
-  /** They counted as sent before the device had given `after` back. */
+  /** Profiles that counted as sent before the device had returned `after`. */
   sentEarly: number;
-  /** They did not when that was answered. */
+  /** Profiles that did not count as sent once that was answered. */
   unsent: number;
-  /** The answer `current` was acknowledged but not stored. */
+  /** Answers `current` that were acknowledged but not stored. */
   uncurrent: number;
-  /** Devices that are given no profile any more, or cannot take one. */
+  /** Devices that receive no more profiles, or cannot accept one. */
   stuck: number;
 };
 
@@ -29,7 +29,7 @@ export const noHandOvers: HandOverVerdict = {
 
 /** Devices that poll over HTTP for one profile after the other. */
 export type HandOvers = {
-  /** Of all since the start, when each device has taken one more profile. */
+  /** Judges everything since the start, when each device has taken one more profile. */
   judge(): Promise<HandOverVerdict>;
   close(): Promise<void>;
 };
@@ -42,7 +42,7 @@ export type HandOverOptions = {
 };
 
 const deviceCount = 3;
-/** An account has a thousand profiles at most. */
+/** A pause between two, because an account has at most a thousand profiles. */
 const pauseMs = 2_000;
 const lateMs = 60_000;
 
@@ -61,7 +61,7 @@ export async function startHandOvers({
   const done = devices.map(() => 0);
   const broken: unknown[] = [];
 
-  /** A session that a fault ended is begun again. */
+  /** Begins a session again that a fault ended. */
   const install = ({ uuid }: PollingDevice) =>
     insist(signal, async (limit) => {
       const response = await fetch(`${url}/v2/devices/profile`, {
@@ -75,7 +75,7 @@ export async function startHandOvers({
       return null;
     });
 
-  /** Whether the profile's state is one of these; one that another has taken the place of tells nothing. */
+  /** Whether the profile's state is one of these. A replaced profile tells nothing. */
   const isState = (device: PollingDevice, pId: string, states: string[]) =>
     insist(signal, async () => {
       const state = await readState(databaseUrl(), device.uuid, pId);

@@ -6,7 +6,7 @@ import { rules, type Role } from './roles.ts';
 const startTs = Date.UTC(2026, 0, 15, 12);
 const answerMs = 20;
 
-/** A device that sent so many messages, each answered at once, with what is to come of them. */
+/** A device that sent this many messages, each answered at once, with what should follow from them. */
 function deviceOf(role: Role, count: number, firstAlarmId: number): Watched {
   const { thresholdMs, pauseMs } = rules[role];
   let ts = startTs + 100;
@@ -58,7 +58,7 @@ function evidence(): Evidence & Record<'swinging' | 'lasting' | 'silent' | 'live
   };
 }
 
-/** How many alarms there were is no matter. */
+/** The number of alarms does not matter. */
 function judgeAlarms(given: Evidence) {
   const { alarms: _, ...wrong } = judge(given);
   return wrong;
@@ -67,13 +67,13 @@ const { alarms: _, ...nothing } = noWrongs;
 
 const first = <T>([one]: T[]): T => one as T;
 
-test('what is as it should be is found so', () => {
+test('correct evidence is judged correct', () => {
   const all = evidence();
   expect(all.told.length).toBeGreaterThan(50);
   expect(judgeAlarms(all)).toEqual(nothing);
 });
 
-describe('it is noticed that', () => {
+describe('it detects that', () => {
   test.each<[string, (all: ReturnType<typeof evidence>) => void, Partial<typeof nothing>]>([
     ['an alarm is missing', ({ swinging }) => swinging.alarms.pop(), { alarmsUntold: 1 }],
     ['an alarm was told to nobody', ({ told }) => told.shift(), { alarmsUntold: 1 }],
@@ -152,12 +152,12 @@ describe('it is noticed that', () => {
     lively.alarms.push({ alarmId: 999, sinceTs: firedTs, closedBy: null });
     all.told.push({ type: 'alarm.opened', alarmId: 999, webhookId: '999' });
     expect(judgeAlarms(known)).toEqual({ ...nothing, firingsInvented: 1 });
-    // Silent for so long while it listened: that may be told.
+    // It was silent this long while the service listened, so an alarm is allowed.
     expect(judgeAlarms(all)).toEqual(nothing);
   });
 });
 
-test('a firing that may be of either of two silences is of the one that has to be there', () => {
+test('a firing that may belong to either of two silences belongs to the required one', () => {
   const installedTs = startTs;
   const messages = [403, 5_315, 9_500].map((ms) => ({
     ts: startTs + ms,
@@ -189,7 +189,7 @@ test('a firing that may be of either of two silences is of the one that has to b
   expect(judgeAlarms(all)).toEqual(nothing);
 });
 
-test('a device may be silent while one connector of several does not listen, and not while none does', () => {
+test('a device may be silent while one connector of several does not listen, but not while none does', () => {
   const { silent } = evidence();
   const [message, next] = [silent.messages[3], silent.messages[4]] as [Message, Message];
   const around = { fromTs: message.ts - 10_000, toTs: (next.ackedTs ?? 0) + 10_000 };

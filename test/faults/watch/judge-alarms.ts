@@ -2,25 +2,25 @@ import type { Evidence, Told, Watched } from './evidence.ts';
 import { expectedOf } from './expected.ts';
 import { match } from './match.ts';
 
-/** All but the first must be 0, `toldAgain` unless something was killed between a delivery and its outcome. */
+/** All but the first must be 0; `toldAgain` only if nothing was killed between a delivery and its outcome. */
 export type AlarmVerdict = {
   /** How many there were. */
   alarms: number;
-  /** Due by what was acknowledged, and not there: of ticks too. */
+  /** Firings, including those by ticks, that are due by what was acknowledged, and missing. */
   firingsLost: number;
-  /** Nothing that was sent explains them: an absence of the service alone, or a second one of the same. */
+  /** Firings that nothing explains that was sent: caused by an absence of the service, or the same one twice. */
   firingsInvented: number;
-  /** Firings that opened no alarm, alarms of which nobody was told, or not that they are over. */
+  /** Firings that opened no alarm, and alarms of which nobody was notified that they opened or ended. */
   alarmsUntold: number;
   /** Alarms that no firing opened. */
   alarmsInvented: number;
-  /** Messages of an alarm that say the same as another one, with a number of their own. */
+  /** Messages of an alarm that repeat another one under a number of their own. */
   toldTwice: number;
-  /** Deliveries of a message that was delivered already: with the same `webhook-id`. */
+  /** Repeated deliveries of a message, with the same `webhook-id`. */
   toldAgain: number;
 };
 
-/** Where all is as it should be. */
+/** The verdict without faults. */
 export const noWrongs: AlarmVerdict = {
   alarms: 0,
   firingsLost: 0,

@@ -1,9 +1,9 @@
 import type { Expected } from './expected.ts';
 
 /**
- * Gives each firing one of what was expected, such that as much as possible of what is required is there, and then as
- * few firings as possible are left: where times overlap a firing may be either. Augmenting paths: what has a partner
- * keeps one.
+ * Assigns each firing to an expected one, so that first as many required ones as possible are matched, and then as few
+ * firings as possible are left: where times overlap, a firing may be either. Augmenting paths: what has a partner keeps
+ * one.
  */
 export function match(
   firings: readonly number[],

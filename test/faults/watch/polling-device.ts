@@ -3,11 +3,11 @@ import type { WitnessDevice } from '../register.ts';
 
 type Polled = { messages: { topic: string; payload: { pId?: string } }[]; after: string };
 
-/** A device that asks for its messages over HTTP, again and again where it is not answered. */
+/** A device that polls for its messages over HTTP, and tries again if it gets no answer. */
 export type PollingDevice = WitnessDevice & {
-  /** Waits for a profile, and gives its pId; what it is given is not acknowledged yet. */
+  /** Waits for a profile, and returns its pId. What it received is not acknowledged yet. */
   takeProfile(): Promise<string>;
-  /** Acknowledges what it was given; resolves when that was answered. */
+  /** Acknowledges what it received. Resolves when that was answered. */
   acknowledge(): Promise<void>;
   sayCurrent(pId: string): Promise<void>;
 };
@@ -16,7 +16,7 @@ const waitSeconds = 5;
 const giveUpMs = 8_000;
 const retryMs = 200;
 
-/** Answers with null: to be tried again. Throws what cannot be helped by that, and when it is over. */
+/** Repeats while the answer is null. Throws `Unexpected`, and when the signal aborts. */
 export async function insist<T>(
   signal: AbortSignal,
   once: (signal: AbortSignal) => Promise<T | null>,
@@ -36,7 +36,7 @@ export async function insist<T>(
 /** An answer that no fault explains. */
 class Unexpected extends Error {}
 
-/** The answer's body; null where the service could not answer for now. Throws `Unexpected` for any other refusal. */
+/** The answer's body; null if the service could not answer for now. Throws `Unexpected` for any other refusal. */
 export async function readAnswer<T>(response: Response): Promise<T | null> {
   const text = await response.text();
   if (response.ok) return JSON.parse(text) as T;

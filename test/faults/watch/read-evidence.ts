@@ -6,10 +6,10 @@ type Stored = Pick<Evidence, 'gaps' | 'connectors' | 'waiting'> & {
   devices: Map<string, Pick<Watched, 'firings' | 'alarms'>>;
 };
 
-/** What the database has of these devices, of what people are to hear of them, and of listening. */
+/** What the database has of these devices, of messages to people, and of the times of listening. */
 export async function readStored(databaseUrl: string, uuids: string[]): Promise<Stored> {
   return runOn(databaseUrl, async (client) => {
-    // What is read later is not missing of what was read before.
+    // In this order, so that what is read later is not missing in what was read before.
     const alarms = await readAlarms(client, uuids);
     const firings = await readFirings(client, uuids);
     const devices = new Map(
@@ -28,7 +28,7 @@ export async function readStored(databaseUrl: string, uuids: string[]): Promise<
   });
 }
 
-/** What a process was delivering that was killed, or lost its database, is another one's after its lease: it is over. */
+/** Ends the leases of deliveries whose process was killed or lost its database, so that others take them over. */
 export async function endLeases(databaseUrl: string): Promise<void> {
   await runOn(databaseUrl, (client) => client.query('update contact set busy_until = null'));
 }
@@ -67,7 +67,7 @@ async function countWaiting(client: pg.Client, uuids: string[]): Promise<number>
   return rows[0]?.count ?? 0;
 }
 
-/** Of the connectors that devices are at: others of the process have the same. One that lasts is known when it is over. */
+/** The gaps of the connectors that devices use; others of the process have the same. A gap is known once it is over. */
 async function readGaps(client: pg.Client): Promise<Evidence['gaps']> {
   const { rows } = await client.query<Evidence['gaps'][number]>(
     `select connector_id as "connectorId", ${ms('from_at')} as "fromTs", ${ms('to_at')} as "toTs"

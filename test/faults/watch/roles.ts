@@ -1,14 +1,14 @@
 import { sId } from '../messages.ts';
 
-/** What a watched device does, and so what alarms there are to be of it. */
+/** What a watched device does, and so which alarms it should have. */
 export type Role = 'swinging' | 'lasting' | 'falling-silent' | 'lively';
 
-/** `thresholdMs`: of the role's member of time. */
+/** `thresholdMs`: the value of the role's timed member. */
 export type RoleRules = {
-  /** Of the alarm's one cause. */
+  /** The alarm's only cause. */
   cause: object;
   thresholdMs: number;
-  /** From an acknowledgement to the next message, behind message `seq`. */
+  /** The pause after the acknowledgement of message `seq`. */
   pauseMs: (seq: number) => number;
 };
 
@@ -19,13 +19,13 @@ export const valueOf = (seq: number): number => (isHigh(seq) ? 60 : 10);
 const high = { isGt: 50 };
 const lastsMs = 1_500;
 const silentMs = 2_000;
-/** Longer than what no gap tells of (15 s), beside the pause between two messages. */
+/** Longer than the longest absence that is not recorded as a gap (15 s), plus the pause between two messages. */
 const longSilentMs = 20_000;
 
 export const rules: Record<Role, RoleRules> = {
-  /** An alarm with each high value, and its end with the next one. */
+  /** Each high value opens an alarm, and the next one ends it. */
   swinging: { cause: { thresholds: high }, thresholdMs: 0, pauseMs: () => 700 },
-  /** A high value lasts until the next message: for longer than a tick needs, and not for as long, in turn. */
+  /** A high value lasts until the next message: in turn longer than a tick needs, and shorter. */
   lasting: {
     cause: { thresholds: high, threshold: { forMs: lastsMs } },
     thresholdMs: lastsMs,

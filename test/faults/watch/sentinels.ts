@@ -15,12 +15,12 @@ export type Sentinel = {
   messages: Message[];
 };
 
-/** Devices that each go on sending as their role says, one message under way, until they are closed. */
+/** Devices that keep sending as their role says, with one message under way, until they are closed. */
 export type Sentinels = {
   devices: readonly Sentinel[];
   /** The service's time, as far as this process knows it, ms. */
   now: () => number;
-  /** Devices of these roles send nothing until `during` has ended, from when all that they sent is acknowledged. */
+  /** Keeps devices of these roles from sending during `during`, once all that they sent is acknowledged. */
   pausing<T>(who: readonly Role[], during: () => Promise<T>): Promise<T>;
   setForward: (ms: number) => void;
   close(): Promise<void>;

@@ -10,20 +10,20 @@ import { startSentinels, type Sentinels } from './sentinels.ts';
 
 export type WatchVerdict = AlarmVerdict & HandOverVerdict;
 
-/** What a world without a watch is judged by. */
+/** The verdict for a world without a watch. */
 export const unwatched: WatchVerdict = { ...noWrongs, ...noHandOvers };
 
 /**
- * Devices with alarms that measurements and time bring, and who is told of them; devices that take profiles over HTTP;
- * from the start of a world on.
+ * Devices whose alarms depend on measurements and time, with a receiver of their notifications, and devices that take
+ * profiles over HTTP; from the start of a world on.
  */
 export type Watch = {
   /**
-   * Of all since the start; `toldAgain` since it was last asked. Looks again while something is wrong, or waits to be
-   * told: what is late is not lost.
+   * Judges everything since the start, `toldAgain` since the last call. While something is wrong or still to be
+   * delivered, it looks again: what is late is not lost.
    */
   judge(): Promise<WatchVerdict>;
-  /** The service's time is set forward by this: devices know it too, and are silent while it happens. */
+  /** Sets the service's time forward. The devices know, and are silent while it happens. */
   setForward(ms: number, during: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
 };
@@ -31,13 +31,13 @@ export type Watch = {
 export type WatchOptions = {
   url: string;
   mqttPort: number;
-  /** Where devices come in over HTTP, and where those do that take profiles; absent: none does. */
+  /** Where devices send over HTTP, and where those poll that take profiles; absent: none does. */
   httpPort?: number;
   pollPort?: number | undefined;
   databaseUrl: () => string;
 };
 
-/** No webhook of a process that lives is under way for so long. */
+/** No webhook of a living process is under way for this long. */
 const leaseMs = 8_000;
 const lateMs = 60_000;
 

@@ -13,7 +13,7 @@ const notNotified = async (sensor: Sensor) =>
 
 const range = (count: number) => Array.from({ length: count }, (_, n) => n);
 
-it('three bad values 20 minutes old, then thirty live ones: one ring, the old firings too late for it', async () => {
+it('three bad values 20 minutes old, then thirty live ones: one ring, because the old firings are too late', async () => {
   const account = await timeline.openAccount();
   const sensor = await account.addDevice([purposeOf([warm(1)])]);
   const from = timeline.now() - 20 * minuteMs;
@@ -40,7 +40,7 @@ it('the same for an event that moves the device, then eight hours of warm values
   await sensor.measure(...range(3).map((n) => ({ val: 9, ts: from + n * 1_000 })));
   expect(account.told()).toEqual([]);
   await sensor.measure({ val: 9, ts: timeline.now() });
-  // A clock that is set forward while a message is sent would have it sent again.
+  // If the clock leapt while a message is being sent, the service would send it again.
   const told = async () => (await account.alarms())[0]?.told;
   await expect.poll(told, { timeout: 60_000 }).toBe('told');
   for (const _quarter of range(32)) {
@@ -88,7 +88,7 @@ it('a clock 16 minutes slow rings after 15 minutes', async () => {
   expect(account.told()).toHaveLength(1);
 });
 
-it('three weeks of backlog that end well ring nobody', async () => {
+it('three weeks of backlog that end well do not ring', async () => {
   const account = await timeline.openAccount();
   const sensor = await account.addDevice([purposeOf([warm(1)])]);
   const from = timeline.now() - 21 * dayMs;
@@ -117,7 +117,7 @@ it('a clock set back three weeks rings again within 35 minutes', async () => {
   expect(account.told()).toHaveLength(1);
 });
 
-it('a door that opened at 08:00 and a temperature above 8 at 12:00, both needed: rings', async () => {
+it('a door opened at 08:00 and a temperature above 8 at 12:00, both required: rings', async () => {
   const account = await timeline.openAccount();
   const open = { sId: '0x02', orderId: 1, thresholds: { isOneOf: [1] } };
   const sensor = await account.addDevice(

@@ -30,7 +30,7 @@ it('a global event that moves, values 9, 5, 9, where the 5 moves back: two alarm
   expect(await account.alarms()).toHaveLength(2);
 });
 
-it('values of 8.1 and 7.9 in turn with keepMs of ten minutes: one alarm, one ring', async () => {
+it('alternating values of 8.1 and 7.9 with keepMs of ten minutes: one alarm, one ring', async () => {
   const account = await timeline.openAccount();
   const sensor = await account.addDevice([
     purposeOf([warm(1, { actions: { keepMs: 10 * minuteMs } })]),
@@ -48,7 +48,7 @@ it('values of 8.1 and 7.9 in turn with keepMs of ten minutes: one alarm, one rin
   expect(account.told()).toHaveLength(1);
 });
 
-it('a device that reports its own state each minute for an hour: one ring, and a count of 5 comes to hold', async () => {
+it('a device that reports its own state each minute for an hour: one ring, and a count of 5 is reached', async () => {
   const account = await timeline.openAccount();
   const sensor = await account.addDevice([
     purposeOf([warm(1), warm(2, { threshold: { count: 5 } })]),
@@ -84,7 +84,7 @@ it('a notifying event beside a moving one on the same value: open while the new 
 });
 
 it.each(['before', 'after'])(
-  'reports of a device that evaluates by itself, on two days, its state reported %s: two rings, none open for ever',
+  'reports of a device with its own engine, on two days, its state reported %s: two rings, none stays open',
   async (when) => {
     const account = await timeline.openAccount();
     const moving = warm(1, { actions: { engine: { gotoStId: 2 } } });
@@ -115,7 +115,7 @@ it.each(['before', 'after'])(
   },
 );
 
-it('a new profile, a sense taken out, the device removed: the alarm closes, or goes', async () => {
+it('a new profile, a sense taken out, the device removed: the alarm closes or disappears', async () => {
   const account = await timeline.openAccount();
   const [first, second, third] = [
     await account.addDevice([purposeOf([warm(1)])]),

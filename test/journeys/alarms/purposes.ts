@@ -6,7 +6,7 @@ type Extra = {
   more?: object[];
 };
 
-/** An event that is recorded and pushed when 0x01 exceeds 8, unless said otherwise. */
+/** An event that by default is recorded and pushed when 0x01 exceeds 8. */
 export function warm(
   evId: number,
   { threshold, thresholds, measurement, actions, more = [] }: Extra = {},
@@ -27,7 +27,7 @@ export function warm(
   };
 }
 
-/** An event that says nothing and moves the device when 0x01 is below 8. */
+/** A silent event that moves the device when 0x01 is below 8. */
 export const coldAgain = (evId: number, gotoStId: number) => ({
   evId,
   causes: [{ sId: '0x01', thresholds: { isLt: 8 } }],

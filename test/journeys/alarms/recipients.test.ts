@@ -32,14 +32,14 @@ it.each([
     await sensor.measure({ val: 9 });
     expect(await alarmOf(account)).toMatchObject({ notNotified: 'no-recipient' });
     await account.app.call(method, path, body);
-    // Nothing here sends push messages.
+    // Nothing here can send push messages.
     await expect
       .poll(async () => (await alarmOf(account))?.notNotified, { timeout: 60_000 })
       .toBe('not-configured');
   },
 );
 
-it('a label by which a device suits a contact is noticed at once', async () => {
+it('a label that makes a contact match the device takes effect at once', async () => {
   const account = await timeline.openAccount();
   const { url } = account.hooks;
   const webhooks = [{ url, labels: ['cellar'] }];
@@ -51,7 +51,7 @@ it('a label by which a device suits a contact is noticed at once', async () => {
   await account.toldOf('alarm.opened', 1);
 });
 
-it('a snooze that ends while it is still true: rings', async () => {
+it('a snooze that ends while the alarm is still true: rings', async () => {
   const account = await timeline.openAccount();
   const sensor = await account.addDevice([purposeOf([warm(1)])]);
   await sensor.measure({ val: 9 });
@@ -66,7 +66,7 @@ it('a snooze that ends while it is still true: rings', async () => {
   await account.toldOf('alarm.opened', 2);
 });
 
-it('an acknowledged one is not told again; closed by a person, the next firing rings', async () => {
+it('an acknowledged alarm does not notify again; after a person closed it, the next firing rings', async () => {
   const account = await timeline.openAccount();
   const sensor = await account.addDevice([
     purposeOf([warm(1, { actions: { repeatMs: minuteMs } })]),
@@ -91,7 +91,7 @@ it('an acknowledged one is not told again; closed by a person, the next firing r
   ]);
 });
 
-it('every provider refuses: taken back, and told again later, with growing pauses', async () => {
+it('every provider refuses: withdrawn, and sent again later, with growing pauses', async () => {
   let isRefusing = true;
   const account = await timeline.openAccount(() => ({ status: isRefusing ? 410 : 204 }));
   const sensor = await account.addDevice([purposeOf([warm(1)])]);

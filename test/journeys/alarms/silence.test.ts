@@ -6,7 +6,7 @@ let timeline: Timeline;
 beforeAll(async () => void (timeline = await startTimeline()));
 afterAll(() => timeline?.close());
 
-/** No clock is set here: one that jumps is a time in which nobody listened. */
+/** These tests set no clock, because a leap counts as a time in which nobody listened. */
 const silent = (evId: number, sId: string, noneForMs: number) => ({
   evId,
   name: `nothing of ${sId}`,
@@ -15,7 +15,7 @@ const silent = (evId: number, sId: string, noneForMs: number) => ({
   causes: [{ sId, threshold: { noneForMs } }],
 });
 
-it('two senses silent, one speaks once and falls silent again: two rings of it, one of the other', async () => {
+it('two senses silent, one reports once and falls silent again: two rings of it, one of the other', async () => {
   const account = await timeline.openAccount();
   const sensor = await account.addDevice(
     [purposeOf([silent(1, '0x01', 2_000), silent(2, '0x02', 2_000)])],
@@ -25,7 +25,7 @@ it('two senses silent, one speaks once and falls silent again: two rings of it, 
   const open = async () => (await account.alarms('?state=open')).length;
   await sensor.measure({ val: 1 }, { sId: '0x02', val: 1 });
   await account.toldOf('alarm.opened', 2);
-  // On a slow machine both may have been silent before they spoke, too.
+  // On a slow machine both may have been silent before they first reported, too.
   await expect.poll(open, { timeout: 60_000 }).toBe(2);
   await expect.poll(() => Math.min(rings(1), rings(2))).toBeGreaterThan(0);
   const before = [rings(1), rings(2)];
@@ -34,14 +34,14 @@ it('two senses silent, one speaks once and falls silent again: two rings of it, 
   expect(rings(2)).toBe(before[1]);
 });
 
-it('a device that never says anything is noticed, counted from its installation', async () => {
+it('a device that never reports is noticed, counted from its installation', async () => {
   const account = await timeline.openAccount();
   await account.addDevice([purposeOf([silent(1, '0x01', 2_000)])]);
   const [opened] = await account.toldOf('alarm.opened', 1);
   expect(opened?.data.evId).toBe(1);
 });
 
-it('warm for some time rings once it is so long, without a further value; one that ended before does not', async () => {
+it('a warm period rings once it lasts long enough, without another value; one that ended before does not', async () => {
   const account = await timeline.openAccount();
   const purposes = [purposeOf([warm(1, { threshold: { forMs: 3_000 } })])];
   const [warmed, cooled] = [await account.addDevice(purposes), await account.addDevice(purposes)];
@@ -54,7 +54,7 @@ it('warm for some time rings once it is so long, without a further value; one th
   expect(account.told()).toHaveLength(1);
 });
 
-it('a silent sense whose first announcement failed is told again', async () => {
+it('a silent sense whose first notification failed notifies again', async () => {
   let isRefusing = true;
   const account = await timeline.openAccount(() => ({ status: isRefusing ? 410 : 204 }));
   await account.addDevice([purposeOf([silent(1, '0x01', 1_000)])]);

@@ -13,14 +13,14 @@ export const minuteMs = 60_000;
 export const hourMs = 60 * minuteMs;
 export const dayMs = 24 * hourMs;
 
-/** A whole service whose clock goes on as a test says; nothing else of it is other than users have it. */
+/** A whole service whose clock the test advances. Everything else is as users have it. */
 export type Timeline = {
   service: TestService;
   /** The service's time, ms. */
   now(): number;
   /** Sets the clocks forward. */
   advance(ms: number): void;
-  /** An account that is told by a webhook of its own. */
+  /** An account that is notified by a webhook of its own. */
   openAccount(reply?: () => HookReply): Promise<Account>;
   close(): Promise<void>;
 };
@@ -51,9 +51,9 @@ export type SenseEventView = {
 export type Account = {
   app: App;
   hooks: HookReceiver;
-  /** What its webhook was told of alarms and notices, in order. */
+  /** The alarms and notices that its webhook received, in order. */
   told(): Told[];
-  /** The same once there are so many of the type. */
+  /** Those of a type, once there are `count`. */
   toldOf(type: string, count: number): Promise<Told[]>;
   useWebhook(): Promise<void>;
   useNobody(): Promise<void>;
@@ -63,11 +63,11 @@ export type Account = {
 
 type Page = { body: { events: SenseEventView[] }; next: string | undefined };
 
-/** A device of an account, connected. */
+/** A connected device of an account. */
 export type Sensor = {
   uuid: string;
   device: TestDevice;
-  /** Acknowledged, and so stored and evaluated. */
+  /** Resolves once they are acknowledged, and so stored and evaluated. */
   measure(...measurements: { sId?: string; val: number; ts?: number }[]): Promise<void>;
   /** Sense events, oldest first. */
   events(): Promise<SenseEventView[]>;
@@ -119,7 +119,7 @@ async function openAccount(
   ends: (() => Promise<void>)[],
 ): Promise<Account> {
   const app = await openApp(service.url);
-  // What was under way as the clock was set forward comes again, with the identifier that it had.
+  // A message that was in transit when the clock was set forward comes again, with the same identifier.
   const told = () => [
     ...new Map(
       hooks.received.map(({ headers, body }) => [

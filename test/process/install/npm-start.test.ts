@@ -22,7 +22,7 @@ afterAll(() => rmSync(dir, { recursive: true }));
 describe.skipIf(process.platform === 'win32').each(['SIGTERM', 'SIGINT'] as const)(
   '%s to npm start',
   (signal) => {
-    it('reaches the service, which drains, and nothing stays', async () => {
+    it('reaches the service, which drains, and leaves nothing running', async () => {
       const env = { DATA_DIR: join(dir, 'data'), HTTP_PORT: '0', MQTT_PORT: '0' };
       npm = runProgram(findProgram('npm') ?? 'npm', ['start'], { env });
       await npm.printed(ready);

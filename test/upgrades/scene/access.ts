@@ -6,7 +6,7 @@ import type { AccountKeys, DeviceKeys, Made } from '../fixture.ts';
 import type { Site } from './device.ts';
 import { plain } from './purposes.ts';
 
-/** API keys, push tokens of sessions, a console's session and a ticket for a stream: all that opens something. */
+/** Creates credentials of every kind: API keys, push tokens of sessions, a console session and a stream's ticket. */
 export async function openDoors(url: string, account: AccountKeys): Promise<AccountKeys> {
   const { email, password, token } = account;
   const post = <T>(path: string, body: object) =>
@@ -32,7 +32,7 @@ export async function openDoors(url: string, account: AccountKeys): Promise<Acco
   return { ...account, key, cookie };
 }
 
-/** A forgotten password, and another e-mail address that is not confirmed yet. */
+/** Requests a password reset and an e-mail change, which remains unconfirmed. */
 export async function askForLinks(url: string, mail: MailServer, account: AccountKeys) {
   const { email, password, token } = account;
   await call(url, '/v2/accounts/password/forgotten', { method: 'POST', body: { email } });
@@ -46,7 +46,7 @@ export async function askForLinks(url: string, mail: MailServer, account: Accoun
   await mail.mailTo(another);
 }
 
-/** Something made by a request that can be sent again, and a job on devices one of which nobody has. */
+/** Creates something by a request that can be sent again, and a job that includes a device nobody has. */
 export async function makeOnce({ url, token }: Site, account: string, devices: DeviceKeys[]) {
   const made: Made[] = [];
   const make = async <T extends object>(path: string, body: object): Promise<T> => {
@@ -69,7 +69,7 @@ export async function makeOnce({ url, token }: Site, account: string, devices: D
   return made;
 }
 
-/** Logins with wrong tokens, of a device that there is and of one that was removed. */
+/** Tries wrong tokens, for an existing device and for one that was removed. */
 export async function beRefused(
   { url, mqttPort, token }: Site,
   device: DeviceKeys,

@@ -4,8 +4,8 @@ import type { AccountKeys } from '../fixture.ts';
 type Pair = { data: { token: string; refreshToken: string } };
 
 /**
- * Registers an account with a name and push tokens, and logs it in both ways. `newPassword`: it is
- * changed before, which ends the sessions of until then.
+ * Registers an account with a name and push tokens, and logs in both ways. `newPassword`: changes the password first,
+ * which ends the earlier sessions.
  */
 export async function openAccount(
   url: string,
@@ -36,7 +36,7 @@ export async function openAccount(
   };
 }
 
-/** Stored purposes: `last` was changed once, and another one was there and is gone. */
+/** Stores purposes. The last one is changed once, and a further one is removed. */
 export async function storePurposes(url: string, token: string, purposes: object[]) {
   const uuids: string[] = [];
   const post = (body: object) =>

@@ -2,7 +2,7 @@ import { call, until } from '../ask.ts';
 import { connectAs, type ConnectedDevice } from '../device.ts';
 import type { DeviceKeys } from '../fixture.ts';
 
-/** The service that the scene is set on, and the account on it. */
+/** The service of the scene, and an account on it. */
 export type Site = { url: string; mqttPort: number; token: string };
 
 const namedAs: Record<string, object> = {
@@ -32,7 +32,7 @@ export async function registerDevice(
   return { uuid, opens: [deviceAuthToken], refused: [] };
 }
 
-/** Connects with the device's newest token, and ends when the work is done. */
+/** Connects with the device's newest token, and disconnects when the work is done. */
 export async function asDevice<T>(
   site: Site,
   { uuid, opens }: DeviceKeys,
@@ -46,7 +46,7 @@ export async function asDevice<T>(
   }
 }
 
-/** Makes a new token; gives both. */
+/** Creates a new token and returns both. */
 export async function rotateToken(site: Site, { uuid, opens }: DeviceKeys) {
   const path = `/v2/devices/${uuid}/token`;
   const { deviceAuthToken } = await call<{ deviceAuthToken: string }>(site.url, path, {
@@ -56,7 +56,7 @@ export async function rotateToken(site: Site, { uuid, opens }: DeviceKeys) {
   return { old: opens[0] ?? '', new: deviceAuthToken };
 }
 
-/** Installs a profile; gives its pId. */
+/** Installs a profile and returns its pId. */
 export async function install(
   { url, token }: Site,
   uuids: string[],
@@ -71,7 +71,7 @@ export async function install(
   return pId;
 }
 
-/** Waits until a profile is in a state on its first device. */
+/** Waits until a profile has a state on its first device. */
 export async function whenProfile({ url, token }: Site, pId: string, state: string): Promise<void> {
   await until(`profile ${pId} ${state}`, async () => {
     const { devices } = await call<{ devices: { state: string }[] }>(

@@ -3,7 +3,7 @@ import type { DeviceKeys, Fixture } from '../fixture.ts';
 import { asDevice, install, registerDevice, type Site } from './device.ts';
 import { wideWindows } from './purposes.ts';
 
-/** Of each sense all that comes before the measurement that fires. */
+/** For each sense, everything before the measurement that fires. */
 const collected = [
   { sId: '0x01', val: 21 },
   { sId: '0x01', val: 31 },
@@ -26,7 +26,7 @@ const firing: Fixture['next']['measurements'] = [
   { message: { sId: '0x03', val: -3 }, evId: 12 },
   { message: { sId: '0x06', val: { lat: 50.25, long: 14.75 } }, evId: 14 },
   { message: { sId: '0x07', val: 4 }, evId: 90 },
-  // Moves the device: what it does is looked at last.
+  // Moves the device, so it comes last.
   { message: { sId: '0x05', val: 1 }, evId: 13 },
 ];
 
@@ -36,7 +36,7 @@ export type EvidenceScene = {
   next: Omit<Fixture['next'], 'account'>;
 };
 
-/** A device away from its initial state, whose every event lacks one measurement. */
+/** A device outside its initial state, each of whose events lacks one measurement. */
 export async function collectEvidence(site: Site, purposeUuid: string): Promise<EvidenceScene> {
   const device = await registerDevice(site, 'half-full windows');
   const { uuid } = device;
@@ -52,7 +52,7 @@ export async function collectEvidence(site: Site, purposeUuid: string): Promise<
   return { device, pId, next: { uuid, measurements: firing, state: { puId: 1, stId: 3 } } };
 }
 
-/** A device whose evidence is long: what came after it was first written is beside it. */
+/** A device with long evidence: what came after it was first written is stored beside it. */
 export async function collectMuch(site: Site): Promise<{ device: DeviceKeys; pId: string }> {
   const device = await registerDevice(site, 'wide windows');
   const pId = await install(site, [device.uuid], { purposes: [wideWindows] });

@@ -5,7 +5,7 @@ import { greenhouse } from './purposes.ts';
 const minuteMs = 60_000;
 const dayMs = 1_440 * minuteMs;
 
-/** Twelve days of a number and of a position. Quarters: their sums are exact in whatever order. */
+/** Twelve days of a number and of a position. Quarters, whose sums are exact in every order. */
 function listDays(nowTs: number) {
   const rows = [];
   for (let ts = nowTs - 12 * dayMs; ts < nowTs - minuteMs; ts += 45 * minuteMs) {
@@ -16,7 +16,7 @@ function listDays(nowTs: number) {
   return rows;
 }
 
-/** A plain sensor: numbers, positions, a shared millisecond, late ones, and ones that come twice. */
+/** A plain sensor: numbers, positions, a shared millisecond, late values and repetitions. */
 export async function fillHistory(site: Site, nowTs: number): Promise<DeviceKeys> {
   const keys = await registerDevice(site, 'many days');
   const rows = listDays(nowTs);
@@ -43,7 +43,7 @@ export async function fillHistory(site: Site, nowTs: number): Promise<DeviceKeys
   return keys;
 }
 
-/** One that is kept as a rejection, of every reason that a device can give. */
+/** A device with a rejection for every reason that a device can cause. */
 export async function beRejected(site: Site, nowTs: number): Promise<DeviceKeys> {
   const keys = await registerDevice(site, 'is often wrong');
   await install(site, [keys.uuid], { purposes: [greenhouse] });
@@ -63,7 +63,7 @@ export async function beRejected(site: Site, nowTs: number): Promise<DeviceKeys>
   return keys;
 }
 
-/** A device with an engine of its own: it says where it stands and what it found. */
+/** A device with an engine of its own, which reports its state and its events. */
 export async function evaluateItself(site: Site, nowTs: number) {
   const keys = await registerDevice(site, 'own engine');
   const { uuid } = keys;

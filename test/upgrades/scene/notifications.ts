@@ -7,14 +7,14 @@ import { bell } from './purposes.ts';
 type Outcome = { notificationId: number; state: string; error?: string };
 
 /**
- * What became of ten, with a quota of six SMS. Two pushes, for which there is no driver, are one row that counts
- * both; so are the two SMS beyond the quota.
+ * The states of ten notifications, with a quota of six SMS. Two pushes, for which there is no driver, share one row
+ * with a count; so do the two SMS beyond the quota.
  */
 const expected = { sent: 4, failed: 1, queued: 2, 'held-back': 1 };
 
 /**
- * Notifications in every state. The receiver takes the first four texts and then goes away: two wait,
- * and were tried.
+ * Makes notifications in every state. The receiver accepts the first four texts and then disappears, so two wait
+ * after failed attempts.
  */
 export async function notify(
   site: Site,

@@ -8,8 +8,8 @@ import { coldRoom } from './purposes.ts';
 const hourMs = 3_600_000;
 
 /**
- * E-mail addresses that are confirmed, not confirmed and unsubscribed, a webhook that is told at once and one
- * that is told after an hour.
+ * E-mail addresses that are confirmed, unconfirmed and unsubscribed; a webhook that is called at once and one that is
+ * called after an hour.
  */
 export async function addContacts({ url, token }: Site, mail: MailServer, hooks: HookReceiver) {
   const [confirmed, silent, left] = ['told', 'not.confirmed', 'unsubscribed'].map(
@@ -36,7 +36,7 @@ export async function addContacts({ url, token }: Site, mail: MailServer, hooks:
   await hooks.request();
 }
 
-/** Does what the page does that a link of a mail leads to. */
+/** Does what the page behind a mail's link does. */
 export async function follow({ text }: Mail, page: string): Promise<void> {
   const link = new RegExp(`http://\\S+/${page}\\?token=[\\w-]+`).exec(text)?.[0];
   if (link === undefined) throw new Error(`No link to /${page} in: ${text}`);
@@ -47,8 +47,8 @@ export async function follow({ text }: Mail, page: string): Promise<void> {
 type Alarms = { alarms: { alarmId: number; state: string; told: string; event: object }[] };
 
 /**
- * Alarms in every state: open, acknowledged, snoozed, closed by a person, and over by itself. A device that is
- * muted.
+ * Alarms in every state: open, acknowledged, snoozed, closed by a person, and ended by themselves; and a muted
+ * device.
  */
 export async function raiseAlarms(
   site: Site,

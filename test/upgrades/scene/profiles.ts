@@ -8,7 +8,7 @@ export type ProfileScene = {
   pIds: string[];
 };
 
-/** Profiles in every state; the devices that one waits for are told of it when they subscribe. */
+/** Profiles in every state. Devices that one waits for receive it when they subscribe. */
 export async function setProfiles(site: Site, purposeUuids: string[]): Promise<ProfileScene> {
   const [answering, silent] = [
     await registerDevice(site, 'answers profiles'),

@@ -7,7 +7,7 @@ const square = [
 
 const logged = { eventLog: true, actions: { cloud: { sendEvent: true } } };
 
-/** Every kind of evidence that a device can have collected half of. */
+/** Every kind of evidence, so that a device can collect half of each. */
 export const greenhouse = {
   puId: 1,
   name: 'Greenhouse',
@@ -96,7 +96,7 @@ export const greenhouse = {
   ],
 };
 
-/** Rings with every measurement, however often. */
+/** Rings with every measurement. */
 export const bell = {
   puId: 5,
   name: 'Bell',
@@ -133,7 +133,7 @@ export const plain = (puId: number, name: string) => ({
 
 const tooWarm = { isGt: 8 };
 
-/** An alarm of each of the first five senses, and one of silence. */
+/** An alarm for each of the first five senses, and one for silence. */
 export const coldRoom = {
   puId: 9,
   name: 'Cold room',
@@ -165,7 +165,7 @@ export const coldRoom = {
   ],
 };
 
-/** Evidence that is too long to be written as a whole each time: windows of a thousand outcomes. */
+/** Evidence that is too long to write as a whole each time: windows of a thousand outcomes. */
 export const wideWindows = {
   puId: 11,
   name: 'Wide windows',

@@ -19,7 +19,7 @@ export type Scene = Omit<Fixture, 'version' | 'recordedTs' | 'migrations' | 'ans
   pIds: string[];
 };
 
-/** What stands around the service, and the operator's `npm run account`. */
+/** What surrounds the service, and the operator's `npm run account`. */
 export type Around = {
   receiver: Receiver;
   mail: MailServer;
@@ -81,13 +81,13 @@ export async function setScene(program: Program, around: Around): Promise<Scene>
   };
 }
 
-/** One whose new token was not used yet, which leaves the old one good, and one whose new token was. */
+/** One device whose new token has not been used, so that the old one is still valid, and one whose new token has. */
 async function changeTokens(site: Site): Promise<DeviceKeys[]> {
   const unused = await registerDevice(site, 'new token not used yet');
   const used = await registerDevice(site, 'new token in use');
   const fresh = await rotateToken(site, unused);
   const taken = await rotateToken(site, used);
-  // A wrong token is refused for a second without a look, so the right one comes first.
+  // After a wrong token, attempts are refused unchecked for a second, so the right one comes first.
   if (!(await isLetIn(site.mqttPort, used.uuid, taken.new))) throw new Error('Not let in.');
   return [
     { uuid: unused.uuid, opens: [fresh.old, fresh.new], refused: ['x'.repeat(32)] },
@@ -95,7 +95,7 @@ async function changeTokens(site: Site): Promise<DeviceKeys[]> {
   ];
 }
 
-/** A device that measured something and is gone with it. */
+/** A device that measured something and was removed with it. */
 async function removeDevice(site: Site): Promise<DeviceKeys> {
   const { token, url } = site;
   const { uuid, opens } = await registerDevice(site, 'gone');

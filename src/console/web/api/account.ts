@@ -30,8 +30,8 @@ export const forgotPassword = (email: string) =>
   call('POST', '/v2/accounts/password/forgotten', { body: { email } });
 
 /**
- * Makes an account. The session that registering answers with is ended at once: this page signs in by
- * cookie, and keeps no token.
+ * Creates an account. It ends the session that registering starts at once: this page signs in by cookie, and stores no
+ * token.
  */
 export async function register(body: Credentials): Promise<void> {
   const { accountAuthToken: token } = (
@@ -50,7 +50,7 @@ type AccountChange = { name?: string; timeZone?: string };
 
 export const changeAccount = (body: AccountChange) => call('PUT', '/v2/accounts', { body });
 
-/** Apps add theirs again when they are opened. */
+/** Apps add their tokens again when they are opened. */
 export const removePushTokens = () => call('DELETE', '/v2/accounts/push-tokens');
 
 export const changePassword = (body: { oldPassword: string; newPassword: string }) =>

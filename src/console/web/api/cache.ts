@@ -1,7 +1,7 @@
 import { signal, type Signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
-/** What is known of a question: the last answer stays while it is asked again. */
+/** What is known about a query: the last answer stays while it is repeated. */
 type Known<T> = { data?: T; error?: unknown };
 export type Query<T> = Known<T> & { reload: () => void };
 
@@ -17,7 +17,7 @@ function entry<T>(key: string): Signal<Known<T>> {
   return found as Signal<Known<T>>;
 }
 
-/** Each step of a zoom is an answer of its own. */
+/** Each zoom level is a query of its own. */
 const most = 100;
 
 function forgetOldest(): void {
@@ -28,12 +28,12 @@ function forgetOldest(): void {
   }
 }
 
-/** Forgets all: another person is signed in, or nobody. */
+/** Clears everything: somebody else has signed in, or nobody is signed in. */
 export function forgetAll(): void {
   cache.clear();
 }
 
-/** Changes what is known by what was heard meanwhile. */
+/** Updates a cached answer with something that was streamed since. */
 export function revise<T>(key: string, change: (data: T) => T): void {
   const state = entry<T>(key);
   const { data } = state.peek();
@@ -42,19 +42,19 @@ export function revise<T>(key: string, change: (data: T) => T): void {
   if (changed !== data) state.value = { ...state.peek(), data: changed };
 }
 
-/** The same of all that begin with `prefix`. */
+/** The same for all queries whose key begins with `prefix`. */
 export function reviseAll<T>(prefix: string, change: (data: T) => T): void {
   for (const key of cache.keys()) if (key.startsWith(prefix)) revise(key, change);
 }
 
-/** Asks again what is on the screen and begins with `prefix`. */
+/** Repeats the queries on the screen whose key begins with `prefix`. */
 export function reload(prefix: string): void {
   for (const [key, load] of loaders) if (key.startsWith(prefix)) load();
 }
 
 /**
- * Asks while the component is there, and again every `everyMs` while the page is visible. `key` names the
- * question: another key, another question.
+ * Runs a query when the component mounts, and again every `everyMs` while the page is visible. `key` identifies the
+ * query.
  */
 export function useQuery<T>(
   key: string,
@@ -80,7 +80,7 @@ export function useQuery<T>(
         if (isOutdated && !gone.signal.aborted) void ask();
       }
     };
-    // What is on its way was asked before the change that this is about.
+    // A request under way may have begun before the change that this is about.
     const again = () => {
       isOutdated = true;
       void ask();
@@ -101,7 +101,7 @@ export function useQuery<T>(
   return { data, error, reload: () => loaders.get(key)?.() };
 }
 
-/** What another component has asked, and nothing until it was answered. */
+/** What another component's query returned; nothing until it was answered. */
 export function useKnown(key: string): unknown {
   return entry(key).value.data;
 }

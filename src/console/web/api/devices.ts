@@ -24,7 +24,7 @@ export type Rejection = RejectionList['rejections'][number];
 export type FleetFilter = {
   search: string;
   presence: string;
-  /** In addresses of before there was `presence`. */
+  /** In URLs from before `presence` existed. */
   online: string;
   profile: string;
   alarm: string;
@@ -35,7 +35,7 @@ export type FleetFilter = {
   cursor: string;
 };
 
-/** Devices of a page. */
+/** Devices on a page. */
 export const pageSize = 50;
 
 export const listDevices = (
@@ -85,7 +85,7 @@ export const listRefusedLogins = async (uuid: string, signal?: AbortSignal) =>
 
 export type RemovedLogin = RemovedLoginList['refusedLogins'][number];
 
-/** Of devices that were removed, the newest first. */
+/** Those of removed devices, newest first. */
 export const listRemovedLogins = async (signal?: AbortSignal): Promise<RemovedLogin[]> => {
   const path = '/v2/devices/removed/refused-logins';
   const query = { limit: 100 };
@@ -113,10 +113,10 @@ export const removeDevice = (uuid: string) => call('DELETE', `/v2/devices/${uuid
 
 type Live = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs'>;
 
-/** A value that comes moves when its device was seen; not for each one. */
+/** Values update when their device was last seen; not every one of them. */
 const seenEveryMs = 10_000;
 
-/** What is told of devices changes in what is known of them; the same object where it is nothing. */
+/** Updates what is known of a device from the stream; returns the same object if nothing changes. */
 export function hear<D extends ListedDevice>(device: D, message: StreamMessage): D {
   const change = changeOf(device, message);
   return change ? { ...device, ...change } : device;
@@ -136,7 +136,7 @@ function changeOf(device: ListedDevice, message: StreamMessage): Partial<Live> |
 
 export type JobEntry = JobList['jobs'][number];
 
-/** Begins to do something with many devices; the service goes on with it whatever becomes of this page. */
+/** Starts an action on many devices; the service finishes it even if this page is closed. */
 export const startAction = async (body: DeviceAction): Promise<string> =>
   (await call<{ jobId: string }>('POST', '/v2/devices/actions', { body })).body.jobId;
 

@@ -21,7 +21,7 @@ export async function queryEvents(
   return { events: events.slice(0, most), isCut: events.length > most };
 }
 
-/** The move that led to where the device was then. */
+/** The event that led to the state that the device was in at that time. */
 export async function lastMoveBefore(
   uuid: string,
   ts: number,
@@ -42,7 +42,7 @@ type AlarmFilter = {
 };
 type AlarmPage = { alarms: ListedAlarm[] };
 
-/** The newest first. What is empty filters nothing. */
+/** Newest first. An empty member does not filter. */
 export const listAlarms = (
   { state, device, label, cursor, limit }: AlarmFilter,
   signal?: AbortSignal,
@@ -58,7 +58,7 @@ export const unsnoozeAlarm = (alarmId: number) => act(alarmId, 'snooze', 'DELETE
 export const snoozeAlarm = (alarmId: number, body: { untilTs: number; reason?: string }) =>
   act(alarmId, 'snooze', 'POST', body);
 
-/** Installs it as all of the device's profile. */
+/** Installs the purpose as the device's whole profile. */
 export const installPurpose = (uuid: string, purpose: Purpose) =>
   call('POST', '/v2/devices/profile', {
     body: { deviceAuthUuids: [uuid], purposes: [purpose] },

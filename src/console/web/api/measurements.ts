@@ -13,7 +13,7 @@ async function listLatest(uuids: readonly string[], signal?: AbortSignal): Promi
 
 const awayMs = 10_000;
 
-/** The newest values of devices, as they arrive: the one place that knows how they are waited for. */
+/** The newest values of devices, kept up to date; the only place that knows how. */
 export function useLatest(uuids: readonly string[]): Query<LatestView[]> {
   const key = `latest/${uuids.join(',')}`;
   const query = useQuery(key, (signal) => listLatest(uuids, signal));
@@ -36,7 +36,7 @@ export function useLatest(uuids: readonly string[]): Query<LatestView[]> {
 
 const nameOf = ({ deviceAuthUuid, sId }: LiveValue) => `${deviceAuthUuid}/${sId}`;
 
-/** Puts values in the place of older ones. Of a sense that is new the name is asked for. */
+/** Replaces older values. If a sense is new, asks for its name. */
 function take(key: string, uuids: readonly string[], values: readonly LiveValue[]): void {
   const newest = new Map<string, LiveValue>();
   for (const value of values)
@@ -53,7 +53,7 @@ function take(key: string, uuids: readonly string[], values: readonly LiveValue[
   if (newest.size > 0) reload(key);
 }
 
-/** What `useLatest` of another component knows of this device alone. */
+/** What another component's `useLatest` knows of this device alone. */
 export const useKnownLatest = (uuid: string): readonly LatestView[] =>
   (useKnown(`latest/${uuid}`) as LatestView[] | undefined) ?? [];
 

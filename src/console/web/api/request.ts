@@ -1,13 +1,13 @@
-/** What the service said instead of an answer; `detail` is for people. */
+/** An error that the service answered with; `detail` is for people. */
 export class ApiError extends Error {
   readonly status: number;
-  /** Why, for programs; empty where that was not said. */
+  /** The error's code, for programs; empty if there was none. */
   readonly code: string;
   readonly requestId: string;
   readonly retryAfterSeconds: number | null;
-  /** What is wrong with which part of what was sent. */
+  /** Which parts of the request are wrong, and why. */
   readonly problems: readonly { path: string; message: string }[];
-  /** Of what the account would have more than it may. */
+  /** The quota that would be exceeded. */
   readonly exceeded: Exceeded | null;
 
   constructor(status: number, problem: Problem, retryAfterSeconds: number | null) {
@@ -46,17 +46,17 @@ type Options = {
   token?: string;
 };
 
-/** An answer, and where its next page is. */
+/** An answer, and the cursor of its next page. */
 export type Answer<T> = { body: T; next: string | null };
 
 let onUnauthenticated = () => {};
 
-/** Tells when the session has ended. */
+/** Sets the function to call when the session has ended. */
 export function watchUnauthenticated(listener: () => void): void {
   onUnauthenticated = listener;
 }
 
-/** Calls a route. Throws ApiError for what the service refuses, TypeError where it cannot be reached. */
+/** Calls a route. Throws ApiError if the service refuses, TypeError if it is unreachable. */
 export async function call<T>(
   method: Method,
   path: string,
@@ -79,7 +79,7 @@ export async function call<T>(
   throw errorOf(response, answer);
 }
 
-/** Reads a list line by line, and no further than so many: the service stops then. */
+/** Reads at most `most` lines of a list, then aborts, which stops the service too. */
 export async function callLines<T>(
   path: string,
   { query, signal }: Pick<Options, 'query' | 'signal'>,

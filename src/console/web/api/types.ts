@@ -1,4 +1,4 @@
-// The only file of the page that reaches out of it, and for types alone.
+// The only file of the page that imports from outside it, and it imports only types.
 export type { SessionView } from '../../session.ts';
 export type { DescribedDevice, DeviceList, OneDevice } from '../../../devices/schema.ts';
 export type { Registration } from '../../../devices/schema.ts';

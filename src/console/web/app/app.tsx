@@ -10,7 +10,7 @@ import { pieces } from './router.ts';
 import { openSession, session } from './session.ts';
 import { Shell } from './shell.tsx';
 
-/** The page of this URL; without a session the way in, and then the page that was asked for. */
+/** The page of this URL. Without a session it shows the sign-in page, and afterwards the requested one. */
 export function App() {
   const { value } = session;
   if (value.state === 'opening') return <p class="opening">{t('app.opening')}</p>;
@@ -22,7 +22,7 @@ export function App() {
     );
   const { account } = value.view;
   if (!account) return <SignInPage view={value.view} />;
-  // Nothing that one person was shown stays for another.
+  // Nothing that one person saw stays for another.
   return <Shell key={account.accountAuthUuid}>{pageOf(pieces.value)}</Shell>;
 }
 

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { navigate } from './router.ts';
 
-/** Keys that lead somewhere after `g`. A page that is added gets its line here. */
+/** Pages that `g` and a key lead to. A new page gets its line here. */
 export const goKeys = [
   { key: 'd', to: '', label: 'nav.fleet' },
   { key: 'a', to: 'alarms', label: 'nav.alarms' },
@@ -10,13 +10,13 @@ export const goKeys = [
 
 const kept = 'sensorium-shortcuts';
 
-/** Single keys can be turned off: speech input and trembling hands press them unasked. */
+/** Single keys can be turned off: speech input and trembling hands press them unintentionally. */
 export const hasShortcuts = signal(localOf(kept) !== 'off');
 export const isHelpOpen = signal(false);
 
 export function allowShortcuts(isAllowed: boolean): void {
   hasShortcuts.value = isAllowed;
-  // A browser may refuse storage: then it lasts as long as the page.
+  // If the browser refuses storage, the choice lasts as long as the page.
   try {
     if (isAllowed) localStorage.removeItem(kept);
     else localStorage.setItem(kept, 'off');
@@ -33,7 +33,7 @@ function localOf(key: string): string | null {
 
 const withinMs = 1_500;
 
-/** Listens for the keys while somebody is signed in. Gives what ends that. */
+/** Listens for the keys while somebody is signed in. Returns the function that stops it. */
 export function startKeyboard(): () => void {
   let goSinceMs = Number.NEGATIVE_INFINITY;
   const press = (event: KeyboardEvent) => {
@@ -51,7 +51,7 @@ export function startKeyboard(): () => void {
   return () => removeEventListener('keydown', press);
 }
 
-/** Typed into a field, meant for a dialog, or for the browser. */
+/** Typed into a field, or meant for a dialog or the browser. */
 function isForPage(event: KeyboardEvent): boolean {
   if (!hasShortcuts.value || event.defaultPrevented) return true;
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return true;

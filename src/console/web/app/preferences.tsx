@@ -49,10 +49,10 @@ const colors = (
   'ok-soft bad bad-soft warn warn-soft series-1 series-1-band'
 ).split(' ');
 
-/** What a person chose here; nothing else is kept in the browser. */
+/** The chosen theme. Besides it, local storage contains only whether keyboard shortcuts are on. */
 export const theme = signal<Theme>(readTheme());
 
-/** As colours, not as text: a script that asks for one is given that of light or of dark. */
+/** Registered as colours, not as text: so a script that reads one gets the current theme's value. */
 export function registerColors(): void {
   for (const name of colors)
     CSS.registerProperty({
@@ -71,7 +71,7 @@ export function applyTheme(): void {
 
 function chooseTheme(value: Theme): void {
   theme.value = value;
-  // A browser may refuse storage: then it lasts as long as the page.
+  // If the browser refuses storage, the choice lasts as long as the page.
   try {
     localStorage.setItem(key, value);
   } catch {}

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 
-/** Where below /console/ the page is; its state is in the URL alone, so that Back and links work. */
+/** The page's place below /console/. Its state is in the URL only, so that Back and links work. */
 type Here = { path: string; query: URLSearchParams };
 
 export const base = '/console/';
@@ -20,7 +20,7 @@ addEventListener('popstate', () => (here.value = read()));
 /** Goes to a path below /console/, such as `alarms?state=closed`. */
 export function navigate(to: string, { replace = false } = {}): void {
   const url = base + to.replace(/^\//, '');
-  // Where one is already needs no entry for Back.
+  // No new entry for Back if the URL stays the same.
   if (url === location.pathname + location.search) return;
   if (replace) history.replaceState(null, '', url);
   else history.pushState(null, '', url);
@@ -29,7 +29,7 @@ export function navigate(to: string, { replace = false } = {}): void {
   if (here.value.path !== before) scrollTo(0, 0);
 }
 
-/** This page with other parameters; those that are not named stay, and an empty one is left out. */
+/** The current path with some parameters changed; the others stay, and empty ones are removed. */
 export function hereWith(changes: Record<string, string>): string {
   const { path, query } = here.value;
   const next = new URLSearchParams(query);

@@ -17,10 +17,10 @@ import { navigate } from './router.ts';
 type Session = { state: 'opening' } | { state: 'failed'; error: unknown } | Opened;
 type Opened = { state: 'open'; view: Omit<SessionView, 'timestamp'> };
 
-/** Who is signed in. No token is in it: the cookie has that, and no script can read it. */
+/** Who is signed in. It contains no token: that is in the cookie, which no script can read. */
 export const session = signal<Session>({ state: 'opening' });
 
-/** Other tabs are told who came or left: they have the same cookie. */
+/** Informs other tabs about signing in and out, because they share the cookie. */
 const tabs = new BroadcastChannel('sensorium-session');
 tabs.addEventListener('message', () => void openSession());
 
@@ -36,7 +36,7 @@ export async function openSession(): Promise<void> {
 }
 
 function take(view: Opened['view']): void {
-  // Nothing of one person is shown to another.
+  // Nothing of one person may be shown to another.
   if (view.account?.accountAuthUuid !== accountOf()?.accountAuthUuid) forgetAll();
   session.value = { state: 'open', view };
 }
@@ -59,7 +59,7 @@ export async function enter(credentials: Credentials): Promise<void> {
   tabs.postMessage('entered');
 }
 
-/** Makes an account with the language and the time zone of this browser, and signs in. */
+/** Creates an account with this browser's language and time zone, and signs in. */
 export async function enterNew(credentials: Credentials): Promise<void> {
   await register(credentials);
   const { account } = await signIn(credentials);
@@ -81,13 +81,13 @@ export async function leave(): Promise<void> {
   tabs.postMessage('left');
 }
 
-/** What was changed of the account is shown from now on. */
+/** Shows changes to the account from now on. */
 export function changeSessionAccount(change: { name?: string; timeZone?: string }): void {
   const account = accountOf();
   if (account) enterAs({ ...account, ...change });
 }
 
-/** The account is gone, and every session with it. */
+/** The account is gone, and all its sessions with it. */
 export async function forgetSession(): Promise<void> {
   tabs.postMessage('left');
   navigate('');

@@ -20,7 +20,7 @@ type Place = {
   label: 'nav.fleet' | 'nav.alarms' | 'nav.account';
 };
 
-/** Where a person can go. Pages that are added get their line here. */
+/** The navigation. A new page gets its line here. */
 const places: Place[] = [
   { to: '', page: 'fleet', icon: 'devices', label: 'nav.fleet' },
   { to: 'alarms', page: 'alarms', icon: 'alarm', label: 'nav.alarms' },
@@ -59,7 +59,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   );
 }
 
-/** A link leads the keyboard and the screen reader to the new page, too, and not only the eye. */
+/** Following a link also moves the keyboard focus and the screen reader to the new page. */
 function useFocusOnArrival() {
   const content = useRef<HTMLElement>(null);
   const { path } = here.value;
@@ -104,7 +104,7 @@ function OpenCount() {
   );
 }
 
-/** Who is signed in, and what is the same on every page. */
+/** Who is signed in, and what every page has in common. */
 function Foot() {
   const menu = useClosing();
   return (
@@ -133,7 +133,7 @@ function Foot() {
   );
 }
 
-/** A menu closes by Escape, by a click beside it, and when the page changes. */
+/** A menu closes on Escape, on a click outside it, and when the page changes. */
 function useClosing() {
   const menu = useRef<HTMLDetailsElement>(null);
   const { path } = here.value;
@@ -158,7 +158,7 @@ function useClosing() {
   return menu;
 }
 
-/** Which keys do what, and whether they do. */
+/** The keyboard shortcuts, and whether they are turned on. */
 function Help() {
   if (!isHelpOpen.value) return null;
   const close = () => (isHelpOpen.value = false);
@@ -200,12 +200,12 @@ function Help() {
 
 const subject = signal('');
 
-/** How the number of open alarms is shown: no more than a hundred are listed. */
+/** The number of open alarms as text: only the first hundred are listed. */
 const shownCount = (number: number): string => (number > 99 ? '99+' : String(number));
 
-/** The open alarms are in the title and in the icon, also of a tab that nobody looks at. */
+/** Shows the number of open alarms in the title and in the icon, so that it can be seen in a background tab. */
 export function startTitle(): void {
-  // Each page says in its heading what it is about: the window's title follows it.
+  // The window's title follows the page's heading.
   new MutationObserver(() => {
     subject.value = document.querySelector('h1')?.textContent ?? '';
   }).observe(document.body, { subtree: true, childList: true, characterData: true });
@@ -221,7 +221,7 @@ export function startTitle(): void {
   });
 }
 
-/** A drawing as a data address, which the page's policy allows for images alone. */
+/** A drawing as a data URL, which the page's policy allows for images only. */
 function iconWith(number: number): string {
   const mark =
     number === 0

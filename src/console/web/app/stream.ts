@@ -8,24 +8,24 @@ import { now } from './now.ts';
 import { accountOf } from './session.ts';
 import { createBatch, throttle } from './throttle.ts';
 
-/** Since when nothing live arrives, ms; null while the stream is there. */
+/** Since when the stream has been down, ms; null while it is up. */
 export const awaySince = signal<number | null>(null);
 
 export type StreamMessage =
   | { kind: 'event'; event: EventView }
   | { kind: 'alarm'; alarm: ListedAlarm | undefined; deviceAuthUuid: string }
-  /** Of the devices that `useWatched` names. One can come twice. */
+  /** Values of the devices that `useWatched` names. A value may come twice. */
   | { kind: 'values'; values: readonly LiveValue[] }
-  /** Devices that connected or left. */
+  /** Devices that connected or disconnected. */
   | { kind: 'presence'; devices: readonly LivePresence[] }
-  /** Any device may have connected or left, been added, removed or changed. */
+  /** Any device may have connected, disconnected, been added, removed or changed. */
   | { kind: 'ask-again' }
-  /** It begins now: what came before is not told. */
+  /** The stream starts now; earlier messages were missed. */
   | { kind: 'started' };
 
 const listeners = new Set<(message: StreamMessage) => void>();
 
-/** Told of what happens to devices and alarms. Gives what ends that. */
+/** Calls the listener with what happens to devices and alarms. Returns the function that unsubscribes. */
 export function onStream(listener: (message: StreamMessage) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -36,14 +36,14 @@ function tell(message: StreamMessage): void {
 }
 
 const retryMs = 5_000;
-/** After a longer break pages ask again: less to send than all that happened. */
+/** After a longer break pages repeat their queries, which is less to send than everything that happened. */
 const resumableMs = 300_000;
 
-/** Where the stream was when it was left. */
+/** The position of the stream when it was closed. */
 let left = { account: '', id: '', ts: 0 };
 let hasStarted = false;
 
-/** One stream a tab, while it is visible and somebody is signed in; another one for other devices. */
+/** One stream per tab, while it is visible and somebody is signed in; reopened when the watched devices change. */
 export function startStream(): void {
   const isVisible = signal(document.visibilityState === 'visible');
   document.addEventListener(
@@ -63,7 +63,7 @@ export function startStream(): void {
   });
 }
 
-/** Keeps a stream open until it is ended. */
+/** Keeps a stream open, reconnecting as needed, until it is closed. */
 function hold(watched: readonly string[]): () => void {
   let source: EventSource | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -82,7 +82,7 @@ function hold(watched: readonly string[]): () => void {
     } catch (error) {
       if (hasEnded) return;
       const status = error instanceof ApiError ? error.status : 0;
-      // An id of another database, after a restore; a device that was removed meanwhile.
+      // 400: the id is from another database, after a restore. 404: a device was removed meanwhile.
       if (status === 400) left.id = '';
       if (status === 404) devices = [];
       retry();
@@ -102,7 +102,7 @@ function hold(watched: readonly string[]): () => void {
     });
     opened.addEventListener('error', () => {
       awaySince.value ??= now();
-      // Refused, and not only broken off: the browser does not try again by itself.
+      // Refused rather than interrupted: the browser does not retry by itself.
       if (opened.readyState === EventSource.CLOSED) retry();
     });
     const on = (name: string, take: (data: string) => void) =>
@@ -133,7 +133,7 @@ function hold(watched: readonly string[]): () => void {
   };
 }
 
-/** Pages have asked before the stream was there: between the two something may have happened. */
+/** Pages sent their queries before the stream was open; something may have happened in between. */
 function start(): void {
   reload(hasStarted ? '' : 'latest/');
   hasStarted = true;
@@ -142,7 +142,7 @@ function start(): void {
 
 /** As many as one stream can name. */
 const most = 500;
-/** A page that goes and the one that comes make one change. */
+/** So that leaving one page and opening another makes one change. */
 const settleMs = 50;
 
 const users = new Map<symbol, readonly string[]>();
@@ -159,7 +159,7 @@ function settle(): void {
   }, settleMs);
 }
 
-/** Has the stream carry the values of these devices while the component is there. */
+/** Adds the values of these devices to the stream while the component is mounted. */
 export function useWatched(uuids: readonly string[]): void {
   useEffect(() => {
     const user = Symbol('watching');
@@ -172,23 +172,26 @@ export function useWatched(uuids: readonly string[]): void {
   }, [uuids.join()]);
 }
 
-/** A value as it is streamed. */
+/** A value as the stream sends it. */
 export type LiveValue = Pick<LatestView, 'deviceAuthUuid' | 'sId' | 'val' | 'ts'>;
 
-/** A device that connected or left, as it stands now. */
+/** The current presence of a device that connected or disconnected. */
 type LivePresence = StreamedDevice;
 
 type StreamAsk = {
-  /** Whose values are carried; the rest is of all devices. */
+  /** Devices to stream values of; everything else is for all devices. */
   devices: readonly string[];
-  /** Where another stream was; empty: from now on. */
+  /** The position to resume from; empty: start now. */
   lastEventId: string;
 };
 
-/** Values of a sense in a second: more than anybody sees. */
+/** Values of one sense in a second: more than anybody can see. */
 const maxHz = 2;
 
-/** Events, alarms, who is there, and values over one connection. EventSource can send no header, so an address is made first. */
+/**
+ * Events, alarms, presence and values over one connection. EventSource cannot send headers, so a URL with a ticket is
+ * created first.
+ */
 async function openStream({ devices, lastEventId }: StreamAsk): Promise<EventSource> {
   const values = devices.length > 0;
   const { url } = (
@@ -208,16 +211,16 @@ export const openList = signal<ListedAlarm[]>([]);
 
 export const openAlarms = computed(() => openList.value.length);
 
-/** Reads them again: what a person did is seen at once, whatever the stream does. */
+/** Reads them again, so that a person's action shows at once, even without the stream. */
 export async function readOpenAlarms(): Promise<void> {
   const uuid = accountOf()?.accountAuthUuid;
-  // The page that shows alarms says what went wrong.
+  // The page that lists alarms shows the error.
   const answer = await listAlarms({ state: 'open', limit: 100 }).catch(() => null);
-  // Of somebody who has left meanwhile nothing is kept.
+  // Somebody else may have signed in meanwhile.
   if (answer && accountOf()?.accountAuthUuid === uuid) openList.value = answer.body.alarms;
 }
 
-/** A broken fleet changes many alarms at once: they are not read for each. */
+/** A broken fleet changes many alarms at once: do not read again for each. */
 const readSoon = throttle(() => void readOpenAlarms(), 1_000);
 
 effect(() => {

@@ -1,4 +1,4 @@
-/** Runs at once, and then at most once every `ms`: a burst ends with one more run. */
+/** Runs at once, then at most once every `ms`; after a burst it runs once more. */
 export function throttle(run: () => void, ms: number): () => void {
   let isResting = false;
   let isAsked = false;
@@ -20,12 +20,12 @@ export function throttle(run: () => void, ms: number): () => void {
   return call;
 }
 
-/** Several in a second are drawn at once. */
+/** Messages of the same moment are drawn together. */
 const everyMs = 200;
 
 type Batch<T> = { add: (item: T) => void; flush: () => void };
 
-/** Hands on what comes, at most five times in a second. */
+/** Passes items on in batches, at most five times a second. */
 export function createBatch<T>(give: (items: readonly T[]) => void): Batch<T> {
   let items: T[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -4,15 +4,15 @@ import { t } from '../text/t.ts';
 type CopyProps = {
   text: string;
   label: string;
-  /** What is copied where a part of it is not shown. */
+  /** What is copied, if the shown text hides a part of it. */
   copied?: string;
 };
 
-/** Text to copy. Without a secure context there is no clipboard: then the text is selected, whole. */
+/** Text to copy. Without a secure context there is no clipboard; then the whole text is selected instead. */
 export function CopyText({ text: shown, label, copied = shown }: CopyProps) {
   const code = useRef<HTMLElement>(null);
   const [done, setDone] = useState<'copied' | 'selected' | null>(null);
-  // A selection is shown: it has to be of the text that is copied.
+  // What is selected must be the text that would be copied.
   const text = done === 'selected' ? copied : shown;
   useLayoutEffect(() => {
     if (done === 'selected' && code.current) getSelection()?.selectAllChildren(code.current);

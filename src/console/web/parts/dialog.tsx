@@ -3,7 +3,7 @@ import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { t } from '../text/t.ts';
 import { Problem } from './panel.tsx';
 
-/** The browser's own dialog: it holds the focus, and Escape closes it. */
+/** The browser's own dialog: it traps the focus, and Escape closes it. */
 export function Dialog({
   title,
   onClose,
@@ -16,7 +16,7 @@ export function Dialog({
   const dialog = useRef<HTMLDialogElement>(null);
   const isGone = useRef(false);
   const id = useId();
-  // Before the next key: the focus would not be where it is when the dialog closes.
+  // Before the next key press; otherwise the focus would be lost when the dialog closes.
   useLayoutEffect(() => {
     const { current } = dialog;
     current?.showModal();
@@ -25,7 +25,7 @@ export function Dialog({
       current?.close();
     };
   }, []);
-  // `close` comes later, when another dialog may be open in its place: Escape is acted on at once.
+  // The `close` event comes later, when another dialog may have opened instead: handle Escape at once.
   const cancel = (event: Event) => {
     event.preventDefault();
     onClose();
@@ -43,15 +43,15 @@ export function Dialog({
 
 type ConfirmProps = {
   title: string;
-  /** What the button says: what is done, not "yes". */
+  /** The button's text: the action, not "yes". */
   action: string;
   children?: ComponentChildren;
   onCancel: () => void;
-  /** Closes the dialog itself where it went well. */
+  /** Closes the dialog itself on success. */
   onConfirm: () => Promise<void>;
 };
 
-/** Asks before something is done that cannot be undone; an error stays in the dialog. */
+/** Asks before an action that cannot be undone; an error is shown in the dialog. */
 export function Confirm({ title, action, children, onCancel, onConfirm }: ConfirmProps) {
   const [isBusy, setIsBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);

@@ -8,7 +8,7 @@ import { describeProblem, useRetryAfter } from './panel.tsx';
 
 type FormProps = { form: FormState; class?: string; children: ComponentChildren };
 
-/** A form whose errors are said at their field, or above it where they belong to none. */
+/** A form that shows each error at its field, or at the top if it belongs to none. */
 export function Form({ form, class: name = 'form', children }: FormProps) {
   const { ref, error, left, send } = form;
   return (
@@ -23,7 +23,7 @@ export function Form({ form, class: name = 'form', children }: FormProps) {
   );
 }
 
-/** Its type, and what browsers need to help with it. */
+/** The input's type and attributes that help browsers. */
 type InputOptions = {
   type?: 'text' | 'email' | 'url' | 'password';
   defaultValue?: string;
@@ -40,7 +40,7 @@ type InputOptions = {
   placeholder?: string | undefined;
 };
 
-/** What an e-mail address is typed into; an address has at most 254 characters (RFC 5321, 4.5.3.1.3). */
+/** Attributes for an e-mail address, which has at most 254 characters (RFC 5321, 4.5.3.1.3). */
 export const emailInput = {
   type: 'email',
   autocapitalize: 'off',
@@ -56,20 +56,20 @@ type FieldProps = {
   hint?: string;
   /** Beside the input, such as a button. */
   children?: ComponentChildren;
-  /** Makes identifiers differ where a page has two forms. */
+  /** Makes identifiers unique if a page has two forms. */
   prefix?: string;
-  /** Its type and what browsers need to help with it. */
+  /** The input's type and attributes that help browsers. */
   input: InputOptions;
 };
 
-/** An input with its name, a hint, and what is wrong with it. */
+/** An input with its label, a hint, and its error. */
 export function Field({ form, name, label, hint, children, prefix = '', input }: FieldProps) {
   const id = `${prefix}${name}`;
   const wrong = form.refusal?.field === name ? form.refusal.text : '';
   const described = [...(wrong ? [`${id}-wrong`] : []), ...(hint ? [`${id}-hint`] : [])].join(' ');
   const field = (
     <input
-      // Each type has attributes of its own to preact; these are of all.
+      // Preact types the attributes of each input type separately; these apply to all.
       {...(input as { type: 'text' })}
       id={id}
       name={name}
@@ -103,7 +103,7 @@ export function Field({ form, name, label, hint, children, prefix = '', input }:
   );
 }
 
-/** The button that sends it: not while it is sent, nor before it may be sent again. */
+/** The submit button; disabled while the form is being sent, and until it may be sent again. */
 export function Submit({ form, children }: { form: FormState; children: ComponentChildren }) {
   return (
     <button type="submit" class="button button-main" disabled={form.isBusy || form.left > 0}>
@@ -118,7 +118,7 @@ export type Refusal = { field: string; text: string };
 type FormState = {
   ref: RefObject<HTMLFormElement | null>;
   isBusy: boolean;
-  /** What went wrong where it belongs to no field; null: nothing. */
+  /** An error that belongs to no field; null if there is none. */
   error: unknown;
   /** Seconds until it may be sent again. */
   left: number;
@@ -127,8 +127,8 @@ type FormState = {
 };
 
 /**
- * Sends a form once at a time. `explain` says which field an error belongs to, in its reader's language;
- * that field gets the focus.
+ * Sends a form, one request at a time. `explain` says which field an error belongs to, in the reader's language; that
+ * field gets the focus.
  */
 export function useForm(
   work: (values: FormData, form: HTMLFormElement) => Promise<unknown>,
@@ -160,7 +160,7 @@ export function useForm(
   return { ref, isBusy, error: refusal ? null : error, left, refusal, send };
 }
 
-/** Whether the service found this member of the body wrong, or something in it. */
+/** Whether the service rejected this member of the body, or something in it. */
 export function isWrong({ problems }: ApiError, member: string): boolean {
   const path = `/${member}`;
   return problems.some((each) => each.path === path || each.path.startsWith(`${path}/`));
@@ -175,12 +175,12 @@ type PasswordProps = {
   form: FormState;
   name?: string;
   label: string;
-  /** A password that is chosen here: what it needs is said, and browsers offer to make one. */
+  /** A new password: shows the rules, and browsers offer to generate one. */
   isNew?: boolean;
   prefix?: string;
 };
 
-/** A password that can be looked at. */
+/** A password field whose text can be shown. */
 export function PasswordField({ form, name = 'password', label, isNew, prefix }: PasswordProps) {
   const [isShown, setIsShown] = useState(false);
   return (
@@ -211,11 +211,11 @@ export function PasswordField({ form, name = 'password', label, isNew, prefix }:
   );
 }
 
-/** As it is chosen: it begins when it is sent, however long the dialog was open. */
+/** The chosen duration. It begins when the form is sent, however long the dialog was open. */
 export type AskedQuiet = { forMs: number; reason?: string };
 export type Quiet = { untilTs: number; reason?: string };
 
-/** As it is sent. */
+/** As members of the request. */
 export const quietFromNow = ({ forMs, ...rest }: AskedQuiet): Quiet => ({
   ...rest,
   untilTs: now() + forMs,
@@ -226,11 +226,11 @@ const lengths = [1, 4, 24, 168] as const;
 
 type QuietFieldsProps = { onChange: (quiet: AskedQuiet) => void };
 
-/** For how long nobody is told, and why. */
+/** For how long notifications are suppressed, and why. */
 export function QuietFields({ onChange }: QuietFieldsProps) {
   const [hours, setHours] = useState<(typeof lengths)[number]>(1);
   const [reason, setReason] = useState('');
-  // Before the next key: Enter right after the last letter sends that too.
+  // Before the next key press: Enter right after the last letter must send that letter too.
   useLayoutEffect(() => {
     const text = reason.trim();
     onChange({ forMs: hours * hourMs, ...(text === '' ? {} : { reason: text }) });

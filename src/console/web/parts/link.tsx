@@ -10,7 +10,7 @@ type LinkProps = {
   children: ComponentChildren;
 };
 
-/** A link within the console; with a key held it opens a tab, as links do. */
+/** A link within the console; with a modifier key it opens a tab, as links do. */
 export function Link({ to, children, ...rest }: LinkProps) {
   const follow = (event: MouseEvent) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;

@@ -8,7 +8,7 @@ import { sayProblem } from '../text/said-by-service.ts';
 import { t, tryText } from '../text/t.ts';
 import { Icon, type IconName } from './icon.tsx';
 
-/** What is shown of a question: its last answer, an error above it, or a skeleton after 200 ms. */
+/** The state of a query: its last answer, an error above it, or a skeleton after 200 ms. */
 export function Answered<T>({
   query,
   lines = 3,
@@ -63,7 +63,7 @@ export function Empty({
   );
 }
 
-/** What went wrong, in words for people. */
+/** An error in words for people. */
 export function describeProblem(error: unknown): string {
   if (!(error instanceof ApiError)) return t('problem.unreachable');
   const { code, message: text, exceeded, problems } = error;
@@ -90,7 +90,7 @@ export function useRetryAfter(error: unknown): number {
   return left;
 }
 
-/** An error where it belongs: in the panel that failed. */
+/** Shows an error in the panel that failed. */
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
   const left = useRetryAfter(error);
   if (error === undefined || error === null) return null;
@@ -115,7 +115,7 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
 const said = signal('');
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Says shortly what was done. */
+/** Shows a short message about what was done. */
 export function say(text: string): void {
   said.value = text;
   clearTimeout(timer);

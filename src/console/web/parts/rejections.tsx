@@ -9,11 +9,11 @@ import { Ago } from './status.tsx';
 type RejectionsProps = {
   rejections: readonly Rejection[];
   senses?: ReadonlyMap<string, Sense>;
-  /** The device whose configuration may be at fault; absent: no link leads there. */
+  /** The device whose configuration may be the cause; absent: no link to it. */
   uuid?: string;
 };
 
-/** What was refused: why, what to do about it, and what was sent, as text whatever it is. */
+/** What was rejected: why, what to do about it, and the message as text, whatever it is. */
 export function Rejections({ rejections, senses = new Map(), uuid }: RejectionsProps) {
   return (
     <ul class="rejections">
@@ -59,7 +59,10 @@ function Todo({ reason }: { reason: string }) {
   return text === '' ? null : <p class="fine">{text}</p>;
 }
 
-/** What was wrong in the reader's language, where its values are known; else by its reason. */
+/**
+ * Says what was wrong in the reader's language, with the values if they are known; otherwise the general text of its
+ * reason.
+ */
 export function describeRejection(
   rejection: Rejection,
   senses: ReadonlyMap<string, Sense>,
@@ -85,6 +88,6 @@ export function describeRejection(
   return inGeneral();
 }
 
-/** The sense that it is about, where its configuration is the place to put it right. */
+/** The sense that it is about, if changing the configuration can fix it. */
 const senseOfRejection = ({ reason, details }: Rejection): string | undefined =>
   reason === 'out-of-range' || reason === 'unknown-sense' ? details?.sId : undefined;

@@ -6,7 +6,7 @@ import { Link } from './link.tsx';
 
 type Seen = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs' | 'transport'>;
 
-/** Shape and word, never colour alone. `isFull`: with when it was seen, where nothing beside it says so. */
+/** Uses shape and words, never colour alone. `isFull`: says when it was last seen, if nothing beside it does. */
 export function Status({ isFull = false, ...seen }: Seen & { isFull?: boolean }) {
   const state = stateOf(seen);
   const { lastSeenTs } = seen;
@@ -29,7 +29,7 @@ function wordOf(seen: Seen): string {
   return t(seen.transport === 'bridge' ? 'status.bridge' : 'status.http');
 }
 
-/** Whether an intermittent one is there nobody knows: when it was heard last says more. */
+/** Nobody knows whether an intermittent device is there; when it was last heard says more. */
 function stateOf({ connected, presence, lastSeenTs }: Seen) {
   if (connected) return 'online';
   if (presence === 'intermittent') return 'intermittent';
@@ -38,7 +38,7 @@ function stateOf({ connected, presence, lastSeenTs }: Seen) {
 
 type Quiet = { mutedUntilTs?: number | undefined; mutedReason?: string | undefined };
 
-/** Until when nobody is told of a device, and why where that was said; nothing where it is not muted. */
+/** Until when a device is muted, and why if a reason was given; nothing if it is not muted. */
 export function Muted({ mutedUntilTs, mutedReason }: Quiet) {
   if (mutedUntilTs === undefined) return null;
   const until = t('status.muted', { time: formatTime(mutedUntilTs) });
@@ -52,7 +52,7 @@ export function Muted({ mutedUntilTs, mutedReason }: Quiet) {
   );
 }
 
-/** How long ago, with the time itself beside it. */
+/** How long ago; the tooltip has the exact time. */
 export function Ago({ ts }: { ts: number | null }) {
   if (ts === null) return <span class="muted">{t('common.never')}</span>;
   const full = formatFullTime(ts);

@@ -3,17 +3,17 @@ import { accountOf } from '../app/session.ts';
 import { locale, t } from './t.ts';
 import { sayDay, sayFullTime, sayTime } from './time.ts';
 
-/** Where and when its reader is. */
+/** The reader's locale and time zone. */
 const reader = () => ({
   locale: locale(),
   timeZone: accountOf()?.timeZone,
   nowTs: clock.value,
 });
 
-/** A time as people say it, in the account's time zone: of today without the date. */
+/** A time as people say it, in the account's time zone; without the date if it is today. */
 export const formatTime = (ts: number): string => sayTime(ts, reader());
 
-/** All of a time, to the second, with its zone. */
+/** The full time, to the second, with its zone. */
 export const formatFullTime = (ts: number): string => sayFullTime(ts, reader());
 
 const units = [
@@ -23,7 +23,7 @@ const units = [
   ['day', 86_400_000, 60],
 ] as const;
 
-/** How long ago; what is older than two months by its date. */
+/** How long ago; the date if that is more than two months. */
 export function formatAgo(ts: number | null): string {
   if (ts === null) return t('common.never');
   const ageMs = Math.max(0, clock.value - ts);
@@ -39,15 +39,15 @@ const ago = (number: number, unit: Intl.RelativeTimeFormatUnit) =>
 
 type Shown = { unit?: string | undefined; decimals?: number | undefined };
 
-/** A number as its sense shows it, without the unit. */
+/** A number with its sense's decimals, without the unit. */
 export function formatNumber(value: number, decimals?: number): string {
   const digits = digitsOf(Math.abs(value), decimals);
   const text = new Intl.NumberFormat(locale(), digits).format(value);
-  // What is rounded to 0 has no sign.
+  // A number rounded to 0 has no sign.
   return /[1-9]/.test(text) ? text : text.replace(/^[-\u2212]/, '');
 }
 
-/** A number of three hundred digits is read by nobody, and one that is not 0 is not shown as 0. */
+/** Nobody reads a number of three hundred digits, and a number other than 0 must not look like 0. */
 function digitsOf(size: number, decimals: number | undefined): Intl.NumberFormatOptions {
   if (size >= 1e15) return { notation: 'scientific', maximumFractionDigits: 3 };
   if (decimals !== undefined)
@@ -72,7 +72,7 @@ const durationUnits = [
   ['second', 1_000],
 ] as const;
 
-/** A length of time in its two largest units: "6 min 40 s". */
+/** A duration in its two largest units: "6 min 40 s". */
 export function formatDuration(ms: number): string {
   let leftMs = Math.max(0, Math.round(ms / 1_000) * 1_000);
   const parts: string[] = [];

@@ -2,8 +2,8 @@ import { problems, rejections } from './de/service.ts';
 import { fillText, language } from './t.ts';
 
 /**
- * The service speaks English: what it says is shown so, and in another language by its code, from a list that
- * has all codes. What has a code of a later version is shown as it was said.
+ * The service speaks English. In another language its texts are looked up by code, in a list of all codes; a code of a
+ * later version is shown in English.
  */
 const known = { de: { problems, rejections } } as const;
 
@@ -12,10 +12,10 @@ type Said = { code: string; text: string };
 /** Why a request was refused. */
 export const sayProblem = (said: Said): string => say('problems', said, {});
 
-/** Why something that a device sent was refused; `name`: the member that it is about. */
+/** Why something that a device sent was rejected; `name`: the member concerned. */
 export const sayRejection = (said: Said, name: string): string => say('rejections', said, { name });
 
-/** Whether what the service says is in its reader's language. */
+/** Whether the service's own texts are in the reader's language. */
 export const isServiceLanguage = (): boolean => language.value === 'en';
 
 function say(

@@ -8,10 +8,10 @@ export type Key = keyof typeof en;
 
 const texts: Record<Language, Record<Key, string>> = { en, de };
 
-/** The account's language; before anybody signs in the browser's. */
+/** The account's language; before sign-in, the browser's. */
 export const language = signal<Language>(navigator.language.startsWith('de') ? 'de' : 'en');
 
-/** The browser's own form of that language: whether a day has 12 hours or 24 is its reader's. */
+/** The browser's own variant of that language, which decides between 12 and 24 hours, for instance. */
 export function locale(): string {
   const own = navigator.languages.find((each) => each.startsWith(language.value));
   return own ?? (language.value === 'en' ? 'en-GB' : language.value);
@@ -21,7 +21,7 @@ type Names<S> = S extends `${string}{${infer N}}${infer Rest}` ? N | Names<Rest>
 type Values<K extends Key> = Record<Names<(typeof en)[K]>, string | number>;
 type Args<K extends Key> = [Names<(typeof en)[K]>] extends [never] ? [] : [Values<K>];
 
-/** A text of the console in the language of its reader: `t('alarms.since', { time })`. */
+/** A text of the console in the reader's language: `t('alarms.since', { time })`. */
 export function t<K extends Key>(key: K, ...[values]: Args<K>): string {
   return fillText(texts[language.value][key], values ?? {});
 }
@@ -35,7 +35,7 @@ export function count(stem: Counted, number: number): string {
   return fillText(texts[language.value][key], { count: formatCount(number) });
 }
 
-/** The text of a key that is made at run time, or the given one where there is none. */
+/** The text of a key that is made at run time, or the given one if there is none. */
 export function tryText(key: string, otherwise: string): string {
   const known: Record<string, string> = texts[language.value];
   return known[key] ?? otherwise;
@@ -43,18 +43,18 @@ export function tryText(key: string, otherwise: string): string {
 
 const formatCount = (number: number) => new Intl.NumberFormat(locale()).format(number);
 
-/** Without the characters that turn the direction of the text around them. */
+/** Removes characters that change the direction of the text around them. */
 export const plain = (text: string): string => text.replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, '');
 
 const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
-/** A name within a sentence, which neither ends nor turns what stands beside it. */
+/** Isolates a name within a sentence, so that it cannot change the direction of the text beside it. */
 function isolate(value: string | number): string {
   const text = plain(String(value));
   return rightToLeft.test(text) ? `\u2068${text}\u2069` : text;
 }
 
-/** A text with its values in the places of their names. */
+/** Replaces names in a text by their values. */
 export function fillText(text: string, values: Record<string, string | number>): string {
   return text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => {
     const value = values[name];

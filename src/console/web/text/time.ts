@@ -1,9 +1,9 @@
-/** Who reads a time; without a zone it is the browser's. */
+/** Who reads a time; without a zone, the browser's applies. */
 type Reader = { locale: string; timeZone: string | undefined; nowTs: number };
 
 const minuteMs = 60_000;
 
-/** A time as people say it: of today without the date, and with its zone where the clock shows it twice. */
+/** A time as people say it: without the date if it is today, and with the zone if the clock shows that time twice. */
 export function sayTime(ts: number, reader: Reader): string {
   const { locale, timeZone } = reader;
   const options = { timeZone, hour: '2-digit', minute: '2-digit' } as const;
@@ -12,7 +12,7 @@ export function sayTime(ts: number, reader: Reader): string {
   return isToday(ts, reader) ? time : `${sayDay(ts, reader)}, ${time}`;
 }
 
-/** All of a time, to the second, with its zone. */
+/** The full time, to the second, with its zone. */
 export function sayFullTime(ts: number, { locale, timeZone }: Reader): string {
   const date = new Intl.DateTimeFormat(locale, { timeZone, dateStyle: 'medium' }).format(ts);
   const options = { hour: '2-digit', minute: '2-digit', second: '2-digit' } as const;
@@ -20,7 +20,7 @@ export function sayFullTime(ts: number, { locale, timeZone }: Reader): string {
   return `${date}, ${time.format(ts)}`;
 }
 
-/** A day; of another year with that. */
+/** A day; with the year if it is another one. */
 export function sayDay(ts: number, { locale, timeZone, nowTs }: Reader): string {
   const isThisYear = dayOf(ts, timeZone).slice(0, 4) === dayOf(nowTs, timeZone).slice(0, 4);
   const year = isThisYear ? {} : ({ year: 'numeric' } as const);
@@ -35,7 +35,7 @@ const isToday = (ts: number, { timeZone, nowTs }: Reader) =>
 const dayOf = (ts: number, timeZone: string | undefined) =>
   new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short' }).format(ts);
 
-/** In the night in which clocks go back; by half an hour on Lord Howe Island. */
+/** In the night when clocks are set back; by half an hour on Lord Howe Island. */
 function isShownTwice(ts: number, timeZone: string | undefined): boolean {
   const wall = new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short', timeStyle: 'short' });
   const shown = wall.format(ts);

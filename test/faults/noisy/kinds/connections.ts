@@ -9,7 +9,7 @@ import { enough, pause, work } from '../workers.ts';
 
 const mqttConnections = 3_000;
 
-/** A third says nothing, a third sends CONNECT byte by byte, a third is let in and stays. */
+/** A third says nothing, a third sends CONNECT byte by byte, a third logs in and stays. */
 const connections: NoisyKind = {
   name: 'connections',
   says: '3,000 MQTT connections: silent, byte by byte, and let in; again when they are closed',
@@ -73,7 +73,7 @@ const reconnects: NoisyKind = {
   },
 };
 
-/** Each message is under way when its connection is taken over, so it is read, and nobody hears of it. */
+/** Each message is under way when its connection is taken over, so it was read and will not be acknowledged. */
 const sessionTakeover: NoisyKind = {
   name: 'session-takeover',
   says: '32 loops in which devices send a message and are gone before it is acknowledged',
@@ -104,7 +104,7 @@ const sessionTakeover: NoisyKind = {
   },
 };
 
-/** A machine that is in command of a /16 has them all. */
+/** A machine that owns a /16 has all of these addresses. */
 const addressesOfNet = 200;
 const connectionsOfNet = 4_000;
 
@@ -136,11 +136,11 @@ const manyAddresses: NoisyKind = {
 };
 
 const mqttFloodAddresses = 40;
-/** At once, of each of these addresses. */
+/** At once, from each of these addresses. */
 const mqttFloodConnections = 100;
 const againMs = 500;
 
-/** Half of them say nothing and are reset at once, half give a wrong token; each begins again when it has ended. */
+/** Half of them say nothing and are reset at once, half send a wrong token. Each starts again when it has ended. */
 const mqttFlood: NoisyKind = {
   name: 'mqtt-flood',
   says: '4,000 MQTT connections from 40 addresses, silent or with wrong tokens, made again as soon as they end',
@@ -173,7 +173,7 @@ const websocketsConnections = 500;
 const websocketsUpgrade =
   'GET /mqtt HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
   'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: mqtt\r\nSec-WebSocket-Key: ';
-/** Masked frames with a mask of zeros: fragments of one byte of a message without an end, and pings. */
+/** Frames with a mask of zeros: fragments of one byte of a message that never ends, and pings. */
 const fragments = Buffer.concat(
   Array.from({ length: 2_000 }, () =>
     Buffer.from([0x02, 0x81, 0, 0, 0, 0, 0x10, 0x89, 0x80, 0, 0, 0, 0]),
@@ -215,7 +215,7 @@ const websocketFramesUpgrade = [
 ].join('\r\n');
 
 const framesAWrite = 2_000;
-/** Binary frames without a payload, and pings: six and seven bytes, of which MQTT never sees any. */
+/** Binary frames without a payload, and pings: six and seven bytes each, which MQTT never sees. */
 const frames = [
   [0x82, 0x80, 0, 0, 0, 0],
   [0x89, 0x81, 0, 0, 0, 0, 1],
@@ -271,12 +271,12 @@ const httpConnections: NoisyKind = {
 
 const crowdsConnections = 10_000;
 const deviceCount = 100;
-/** As many of one address as the service takes. */
+/** As many from one address as the service accepts. */
 const perAddress = 2_000;
 
 type Asked = { name: string; says: string; requestOf: (uuid: string, token: string) => string };
 
-/** Requests of 100 devices on 10,000 connections, each sent again when it is answered: each device keeps to its rate. */
+/** Requests of 100 devices on 10,000 connections, each sent again when answered. Each device stays within its rate. */
 function crowd({ name, says, requestOf }: Asked): NoisyKind {
   return {
     name,
@@ -312,7 +312,7 @@ function crowd({ name, says, requestOf }: Asked): NoisyKind {
 const headOf = (target: string, token: string): string =>
   `${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n`;
 
-/** More of a device's polls than two end each other: those that are answered ask again at once. */
+/** A third poll of a device ends an older one, whose client polls again at once. */
 const polls = crowd({
   name: 'polls',
   says: '10,000 polls of 100 devices at once, each asked again when it is answered',
@@ -320,7 +320,7 @@ const polls = crowd({
     `${headOf(`GET /devices/${uuid}/down?wait=60&topics=display`, token)}\r\n`,
 });
 
-/** Nothing of it is stored, so that the rates of measurements do not hold it back. */
+/** Nothing in it is stored, so the rates of measurements do not limit it. */
 const uplinks = crowd({
   name: 'uplinks',
   says: '10,000 requests for the time of 100 devices at once, each sent again when it is answered',
@@ -328,7 +328,7 @@ const uplinks = crowd({
     `${headOf(`POST /devices/${uuid}/up/time`, token)}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`,
 });
 
-/** Without a token, so that no account has to answer for it. */
+/** Without a token, so that no account is charged. */
 const strangers = crowd({
   name: 'strangers',
   says: '10,000 connections that ask for what there is not, each again when it is answered',
@@ -338,7 +338,7 @@ const strangers = crowd({
 const descriptorsAddresses = 10;
 const descriptorsConnections = 4_000;
 
-/** What is written on a connection that then stays as it is. */
+/** What is written on a connection that then stays idle. */
 const forms = [
   '',
   'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n',
@@ -348,7 +348,7 @@ const forms = [
 
 function hold(enemy: Enemy, n: number, signal: AbortSignal): void {
   if (signal.aborted) return;
-  // A quarter of them on the port of MQTT, where they say nothing.
+  // A quarter of them on the MQTT port, where they say nothing.
   const isMqtt = n % 4 === 3;
   const port = isMqtt ? enemy.mqttPort : Number(new URL(enemy.url).port);
   const socket = enemy.dial(port, `127.9.${n % descriptorsAddresses}.1`).resume();
@@ -372,7 +372,7 @@ const descriptors: NoisyKind = {
 
 const slowHttpConnections = 2_000;
 
-/** Half of them send headers byte by byte, half of them a body that never ends. */
+/** Half of them send headers byte by byte, half a body that never ends. */
 const slowHttp: NoisyKind = {
   name: 'slow-http',
   says: '2,000 HTTP connections whose requests never come to an end',
@@ -411,11 +411,11 @@ const slowHttp: NoisyKind = {
 
 const slowUplinksConnections = 1_500;
 const slowUplinksBytes = 65_536;
-/** With more that wait behind another one a connection is closed. */
+/** A connection with more requests waiting behind another one is closed. */
 const pipelined = 30;
 
 /**
- * A third never ends its headers, a third its body, which has nearly all come, a third its chunks; but one in fifteen
+ * A third never ends its headers, a third its body, nearly all of which has arrived, a third its chunks. One in fifteen
  * has written dozens of requests, and reads no answer.
  */
 const slowUplinks: NoisyKind = {
@@ -480,7 +480,7 @@ const slowUplinks: NoisyKind = {
 const heldBodiesConnections = 600;
 const heldBodiesBytes = 1_048_000;
 
-/** No account is needed: a login, all of whose body but the last byte has come. */
+/** Needs no account: a login whose body has arrived except for its last byte. */
 const heldBodies: NoisyKind = {
   name: 'held-bodies',
   says: '600 logins with a body of 1 MB whose last byte does not come',

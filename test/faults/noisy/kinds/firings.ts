@@ -24,7 +24,7 @@ import { enough, pause } from '../workers.ts';
 
 const anyEventsPerPurpose = 4_000;
 
-/** Refused by the quota today; a stored profile from before it still runs. */
+/** Today the quota refuses it; a profile stored before the quota still runs. */
 const anyEvents: NoisyKind = {
   name: 'any-events',
   says: 'messages of 20 measurements for 4,000 global events that any value fires, stored from before',
@@ -52,7 +52,7 @@ const eventAmplification: NoisyKind = {
   },
 };
 
-/** 64 events of 32 causes: 2,048 windows of 1,000, and none of them ever agrees. */
+/** 64 events of 32 causes: 2,048 windows of 1,000, none of which ever agrees. */
 const evidencePurpose = {
   puId: 1,
   initStId: 1,
@@ -73,7 +73,7 @@ const evidencePurpose = {
   ],
 };
 
-/** Refused by the quota today; a stored profile from before it still runs. */
+/** Today the quota refuses it; a profile stored before the quota still runs. */
 const evidence: NoisyKind = {
   name: 'evidence',
   says: '20 devices with 2,048 causes that count to 1,000, stored from before',
@@ -131,7 +131,7 @@ const polygons: NoisyKind = {
   },
 };
 
-/** Two states that send a device back and forth on a silence of a second, with 63 more events that wait for it. */
+/** Two states that lead to each other after a second of silence, with 63 more events that wait for it. */
 const silencesPurpose = {
   puId: 1,
   initStId: 1,
@@ -165,7 +165,7 @@ const silences: NoisyKind = {
 /** As many as a purpose may have. */
 const count = 256;
 
-/** Each value leads on to the next state. */
+/** Each value leads to the next state. */
 const round = {
   puId: 1,
   initStId: 1,
@@ -187,7 +187,7 @@ const manyStates: NoisyKind = {
   },
 };
 
-/** Nothing is logged: that a device moved is recorded all the same. */
+/** Nothing is logged, but changes of state are always recorded. */
 const movesPurpose = {
   puId: 1,
   initStId: 1,
@@ -213,7 +213,7 @@ const moves: NoisyKind = {
 const alarmsEvents = 256;
 /** `quotas.webhooksPerDay` */
 const webhooksPerDay = 10_000;
-/** Each value opens the alarms of half the events, and closes those of the others; nothing is recorded. */
+/** Each value opens the alarms of half the events, and closes those of the other half; nothing is recorded. */
 const alarmsPurpose = purposeOf(alarmsEvents, (n) => ({
   thresholds: n % 2 === 0 ? { isGt: 0 } : { isLt: 0 },
   actions: n % 4 < 2 ? { cloud: { sendPush: true } } : { alarm: true },
@@ -225,7 +225,7 @@ const alarms: NoisyKind = {
   says: '20 devices that open and close 256 alarms with each pair of values, half of them told to 20 webhooks',
   quotaBytes: (seconds) => eventsWithin(seconds) * alarmBytes + webhooksPerDay * alarmMessageBytes,
   async setUp(enemy) {
-    // Refused: a private address.
+    // Refused, because the address is private.
     const webhooks = Array.from({ length: 20 }, (_, n) => ({
       url: `http://localhost:${enemy.receiverPort}/${n}`,
       whenOver: true,
@@ -268,7 +268,7 @@ const alarmFirings: NoisyKind = {
 
 const messageAmplificationPhoneNumber = Array.from({ length: 10 }, (_, n) => `+4917012345${n}0`);
 const sms = { text: 'noise', phoneNumber: messageAmplificationPhoneNumber };
-/** 64 events of 10 numbers, the last of which moves the device: 640 SMS a measurement. */
+/** 64 events with 10 numbers each, the last of which moves the device: 640 SMS a measurement. */
 const messageAmplificationPurpose = {
   puId: 1,
   initStId: 1,
@@ -305,7 +305,7 @@ const smsStormPhoneNumber = [
   'whatsapp:+491701234567',
   'client:admin',
 ];
-/** Each measurement moves the device, so that each is an episode of its own. */
+/** Each measurement moves the device, so each firing is an episode of its own. */
 const smsStormPurpose = {
   puId: 1,
   initStId: 1,
@@ -345,7 +345,7 @@ const smsStorm: NoisyKind = {
   },
 };
 
-/** Each measurement moves the device, so that each is an episode of its own. */
+/** Each measurement moves the device, so each firing is an episode of its own. */
 const pushStormPurpose = {
   puId: 1,
   initStId: 1,
@@ -376,9 +376,9 @@ const pushStorm: NoisyKind = {
   },
 };
 
-/** As many as an address may register in an hour, with some to spare. */
+/** As many as one address may register in an hour, with some to spare. */
 const hooksHangAccounts = 90;
-/** A receiver that hangs is given up after this long: whoever waits for one waits as long. */
+/** A receiver that hangs is given up after this long, and so is the wait of whoever waits for one. */
 const longestMs = 5_000;
 /** Each value above 0 opens an alarm, each below closes it. */
 const hooksHangPurpose = {
@@ -398,7 +398,7 @@ const hooksHang: NoisyKind = {
   settings: () => ({ notifications: { webhooks: { allowPrivateAddresses: true } } }),
   async setUp(enemy) {
     const heard: string[] = [];
-    // All hosts are this one; only what is for the witness is answered.
+    // All hosts are this one; only requests for the witness are answered.
     const server = createServer((request, response) => {
       enemy.tally.count(
         request.url === '/witness' ? 'webhooks of the witness' : 'webhooks that hang',
@@ -436,7 +436,7 @@ const hooksHang: NoisyKind = {
         token: witness.token,
         body: { sId: '0x01', val },
       });
-    /** Alarm after alarm; throws where one is told as late as if it had waited for a receiver that hangs. */
+    /** Opens alarm after alarm. Throws if a message is as late as if it had waited for a receiver that hangs. */
     async function watch(signal: AbortSignal): Promise<void> {
       let longest = 0;
       for (let n = 1; !signal.aborted; n++) {
@@ -464,7 +464,7 @@ const hooksHang: NoisyKind = {
   },
 };
 
-/** What measurements lead to: evaluation, events, alarms and messages to people. */
+/** What measurements cause: evaluation, events, alarms and messages to people. */
 export const firingKinds: NoisyKind[] = [
   anyEvents,
   eventAmplification,

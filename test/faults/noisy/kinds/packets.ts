@@ -13,7 +13,7 @@ import { enough, pause, work } from '../workers.ts';
 
 const sizes = [65_000, 262_144];
 
-/** Half of them within the size of a packet, half of them four times as large. */
+/** Half of them fit into a packet, half are four times as large. */
 const bigPayloads: NoisyKind = {
   name: 'big-payloads',
   says: '20 devices that send payloads of 64 and of 256 KiB',
@@ -29,10 +29,10 @@ const bigPayloads: NoisyKind = {
 const packetBytes = 262_144;
 const floods = 20;
 const slow = 300;
-/** Of a packet with its fixed header, whatever else it has. */
+/** A packet's bytes besides its payload, with its fixed header. */
 const headBytes = 128;
 
-/** All but the end of a message of measurements that is as large as it may be. */
+/** All but the end of a message of measurements of the largest size. */
 function begun({ uuid = '' }: Partial<EnemyDevice>): Buffer {
   const payload = Buffer.alloc(packetBytes - headBytes, ' ');
   const topic = encodeString(`devices/${uuid}/up/measurements`);
@@ -52,14 +52,14 @@ async function hold(enemy: Enemy, device: EnemyDevice, signal: AbortSignal): Pro
   }
 }
 
-/** 256 KiB each: what is sent whole takes long to parse, what never ends takes memory. */
+/** 256 KiB each: one that is sent whole takes long to parse, one that never ends takes memory. */
 const largePackets: NoisyKind = {
   name: 'large-packets',
   says: '20 devices that send measurements in packets of 256 KiB, and 300 whose packets never end',
   settings: () => ({ mqtt: { maxMeasurementPacketBytes: packetBytes } }),
   async setUp(enemy) {
     const devices = await registerDevices(enemy, floods);
-    // Of an account of their own: what they hold is taken from it alone.
+    // From an account of their own, so that their memory counts only against that.
     const account = await enemy.registerAccount();
     const slowDevices = await registerDevices(enemy, slow, { account });
     const readings = createReadings();
@@ -78,7 +78,7 @@ const largePackets: NoisyKind = {
 
 const pingsAWrite = 5_000;
 
-/** PINGREQ, and PUBREC, PUBREL and PUBCOMP of messages that never were: two to four bytes each, and read alone. */
+/** PINGREQ, and PUBREC, PUBREL and PUBCOMP of messages that never existed: two to four bytes each, read one by one. */
 function oddPacketsOnce(): Buffer {
   const one = [0xc0, 0, 0x50, 2, 0, 1, 0x62, 2, 0, 2, 0x70, 2, 0, 3];
   // UNSUBSCRIBE from "x".
@@ -166,7 +166,7 @@ const repeat = (one: number[]) =>
       .flat(),
   );
 
-/** Writes without a pause; what is closed is opened anew. */
+/** Writes without a pause. A closed connection is opened again. */
 function write(enemy: Enemy, burst: Burst, signal: AbortSignal): void {
   if (signal.aborted) return;
   const socket = enemy.dial(burst.port).resume();
@@ -229,11 +229,11 @@ const packetBursts: NoisyKind[] = [
   ),
 ];
 
-/** A user property without a name and a value: nothing takes more of them in as many bytes. */
+/** A user property with empty name and value: nothing is more costly for as many bytes. */
 const userProperty = Buffer.from([0x26, 0, 0, 0, 0]);
 const propertyBytes = 65_000;
 
-/** A PUBLISH of MQTT 5 with as many properties as it has room for. */
+/** A PUBLISH of MQTT 5 with as many properties as fit into it. */
 function publishWithProperties(topic: string): Buffer {
   const field = Buffer.alloc(propertyBytes, userProperty);
   // Section 1.5.5: a length of three bytes.
@@ -269,7 +269,7 @@ const v5Properties: NoisyKind = {
   },
 };
 
-/** In one write: 200 SUBSCRIBE packets of 16 filters, each of which brings profile, state and configuration again. */
+/** 200 SUBSCRIBE packets of 16 filters in one write. Each causes profile, state and configuration to be sent. */
 const subscribesAWrite = 200;
 
 const subscribeStorm: NoisyKind = {
@@ -313,7 +313,7 @@ const purpose = {
   })),
 };
 
-/** Three connections of each device read nothing; the fourth sends what makes the service tell it things. */
+/** Three connections of each device read nothing; the fourth sends what makes the service send them messages. */
 const slowReader: NoisyKind = {
   name: 'slow-reader',
   says: '20 devices on 60 connections that never read what they are told, 1 kB a measurement',
@@ -341,7 +341,7 @@ const slowReader: NoisyKind = {
 
 /** MQTT 3.1.1, section 3.1.2: user name, password, a will of QoS 1, and a clean session. */
 const flags = 0x80 | 0x40 | 0x08 | 0x04 | 0x02;
-/** Small enough for a packet of somebody who is not let in yet. */
+/** Small enough for a packet before the login. */
 const readingsAWill = 60;
 
 const wills: NoisyKind = {

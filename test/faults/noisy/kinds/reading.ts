@@ -15,7 +15,7 @@ const bigLists: NoisyKind = {
   },
 };
 
-/** Refused logins fill the audit trail, which is listed at the same time, and resumed at cursors made up. */
+/** Refused logins fill the audit trail, which is listed at the same time, and resumed at made-up cursors. */
 const auditLists: NoisyKind = {
   name: 'audit-lists',
   says: 'fills its audit trail with sessions and lists it in 20 loops, with cursors of its own making',
@@ -81,7 +81,7 @@ const exports_: NoisyKind = {
 
 const [exportedDevices, rowsOfDevice, slowReaders] = [10, 50_000, 16];
 
-/** Of many devices at once, over all times; a reader takes 64 KiB, waits, and goes when it has had enough. */
+/** Exports of many devices at once, over all times. A reader takes 64 KiB, waits, and leaves some time later. */
 const slowExports: NoisyKind = {
   name: 'slow-exports',
   says: '16 readers that take exports of 500,000 measurements of ten devices slowly, and 4 that take them fast',
@@ -128,7 +128,7 @@ const slowDownloads: NoisyKind = {
       'GET /v2/devices HTTP/1.1\r\nHost: x\r\n' +
       `Authorization: Bearer ${enemy.account.token}\r\n\r\n`;
     return async (signal) => {
-      // Pipelined: each connection asks ten times before it reads nothing.
+      // Pipelined: each connection asks ten times, then reads nothing.
       for (let n = 0; n < connections; n++) enemy.dial(port).pause().write(asked.repeat(10));
       await enough(signal);
     };
@@ -167,7 +167,7 @@ const streamResumesPurpose = {
   states: [{ stId: 1, events: [eventOf(1, { eventLog: true })] }],
 };
 
-/** Each attempt begins at the oldest event there is, and is given up at its first answer. */
+/** Each attempt begins at the oldest event, and is given up at its first answer. */
 const streamResumes: NoisyKind = {
   name: 'stream-resumes',
   says: 'streams that resume at the oldest of 20,000 events, again and again',
@@ -204,7 +204,7 @@ const streamResumes: NoisyKind = {
 const far = '9'.repeat(15);
 const open = Array.from({ length: 700 }, (_, n) => n * 2 + 1).join(',');
 
-/** Ids of a stream that are far ahead, of another server, as long as a header may be, or none at all. */
+/** Stream ids that are far ahead, of another server, as long as a header may be, or missing. */
 const ids = [
   `${far}.1:${far}:`,
   `1.1:1:.${'f'.repeat(32)}`,
@@ -238,7 +238,7 @@ const farResumes: NoisyKind = {
 };
 
 const atOnce = 100;
-/** What others' lists may take, p99. */
+/** How long others' lists may take, p99. */
 const readMs = 1_000;
 
 const lists = [

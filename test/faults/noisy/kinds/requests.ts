@@ -30,7 +30,7 @@ const requestsPerSecond: NoisyKind = {
 
 type Flood = { connections: number; text: string; requests: number; pauseMs: number };
 
-/** Writes the text on each connection, again and again; what is closed is opened anew. */
+/** Writes the text on each connection again and again. A closed connection is opened again. */
 async function writeAgain(enemy: Enemy, signal: AbortSignal, of: Flood): Promise<void> {
   const port = Number(new URL(enemy.url).port);
   const open = () => {
@@ -38,7 +38,7 @@ async function writeAgain(enemy: Enemy, signal: AbortSignal, of: Flood): Promise
     const socket = enemy.dial(port).resume();
     enemy.tally.count('opened');
     const write = () => {
-      // One that the service has ended is not destroyed yet, and takes nothing more.
+      // A connection that the service has ended is not destroyed yet, and takes nothing more.
       if (signal.aborted || !socket.writable) return;
       enemy.tally.count('asked', of.requests);
       socket.write(of.text, () =>
@@ -52,7 +52,7 @@ async function writeAgain(enemy: Enemy, signal: AbortSignal, of: Flood): Promise
   await enough(signal);
 }
 
-/** Requests of nobody, which no account's rate counts, written before any is answered. */
+/** Requests without an account, so that no account's rate counts them, written before any is answered. */
 const pipelining: NoisyKind = {
   name: 'pipelining',
   says: '50 connections that write 2,000 requests at once, with and without a token',
@@ -67,7 +67,7 @@ const pipelining: NoisyKind = {
   },
 };
 
-/** The shortest there is of each form, among them what an HTTP server of Node's would answer before anybody is asked. */
+/** The shortest request of each form, including some that Node's HTTP server would answer by itself. */
 const shortest: Record<string, string> = {
   plain: 'GET /v2/accounts HTTP/1.1\r\nHost: a\r\n\r\n',
   'without-host': 'GET / HTTP/1.1\r\n\r\n',
@@ -80,7 +80,7 @@ const shortest: Record<string, string> = {
 };
 const writtenBytes = 65_536;
 
-/** Of one address, without a pause, on a heap of half a gigabyte. */
+/** From one address, without a pause, on a heap of half a gigabyte. */
 const pipelined: NoisyKind[] = [
   ...Object.keys(shortest).map((form) => ({ form, connections: 400 })),
   { form: 'plain', connections: 2_000 },
@@ -184,7 +184,7 @@ const deepJson: NoisyKind = {
   },
 };
 
-/** Paths that differ, which a table of metrics by path must not keep, and headers as large as they may be. */
+/** Different paths, which metrics by path must not keep, and headers of the largest size. */
 const unknownPaths: NoisyKind = {
   name: 'unknown-paths',
   says: 'a path of its own, a token of its own and 12 kB of headers in each request',
@@ -228,13 +228,13 @@ const passwordChanges: NoisyKind = {
   says: 'tries to change its password, with wrong ones, in 40 loops',
   setUp: async (enemy) => (signal) =>
     work(40, signal, (worker, turn) => {
-      // A right one would end the session that asks.
+      // A right password would end the session that sends it.
       const body = { oldPassword: `wrong ${worker} ${turn}`, newPassword: enemy.account.password };
       return enemy.ask('PUT', '/v2/accounts/password', { body });
     }),
 };
 
-/** Somebody else's mail server takes its time. */
+/** Another party's mail server, which takes its time. */
 async function startSlowMailServer({ receiverPort, tally }: Enemy): Promise<void> {
   const server = new SMTPServer({
     authOptional: true,

@@ -26,7 +26,7 @@ const honestDiskFilling: NoisyKind = {
 
 const badItemsPayload = `[${Array.from({ length: 1_000 }, () => 1).join()}]`;
 const badItemsDevices = 10;
-/** Of `rejectionBytesPerDevice`, and the indexes beside it. */
+/** `rejectionBytesPerDevice`, and its indexes. */
 const rejectionBytes = 2 * 1_048_576;
 
 const badItems: NoisyKind = {
@@ -67,7 +67,7 @@ const catchUp: NoisyKind = {
 
 const dayMs = 86_400_000;
 
-/** Each item falls into a day of its own, of those that are kept: where days are tables, into many tables. */
+/** Each item falls into a day of its own within the kept history. If days are tables, that means many tables. */
 const scatteredTimes: NoisyKind = {
   name: 'scattered-times',
   says: 'measurements spread over all the days that are kept',
@@ -118,7 +118,7 @@ const imports: NoisyKind = {
       });
       return ['deviceAuthUuid,sId,ts,val,lat,long', ...made].join('\n');
     };
-    // Each of these costs most where as many as may be come in one piece.
+    // Each of these costs most if as many as allowed arrive in one piece.
     const wrong = `deviceAuthUuid,sId,ts,val\n${'x\n'.repeat(lines * 10)}`;
     return async (signal) => {
       let round = 0;
@@ -233,7 +233,7 @@ const deviceChurn: NoisyKind = {
     }),
 };
 
-/** Each from an address of its own: registrations are counted by address. */
+/** Each from an address of its own, because registrations are counted by address. */
 const addressOf = (worker: number, turn: number) => `127.${1 + worker}.${turn % 250}.7`;
 
 const accountChurn: NoisyKind = {
@@ -274,7 +274,7 @@ const purposesChurn: NoisyKind = {
   },
 };
 
-/** What one install writes for each device stays: how far the roll-out came. */
+/** One install leaves a row for each device: how far the roll-out came. */
 const profileChurnDevices = 1_000;
 
 const profileChurn: NoisyKind = {
@@ -291,7 +291,7 @@ const profileChurn: NoisyKind = {
   },
 };
 
-/** As many bytes as `purposeBytes` has room for. */
+/** As many bytes as fit into `purposeBytes`. */
 const manyPurposesBytes = 120_000;
 
 const manyPurposes: NoisyKind = {
@@ -349,7 +349,7 @@ const manySenses: NoisyKind = {
 const profiles = 486;
 const bigProfilesBytes = 500_000;
 
-/** One of them is at most 256 KiB. */
+/** One of them has at most 256 KiB. */
 const purposesFor = (uuid: string) =>
   [1, 2].map((puId) => ({ ...bigPurpose(bigProfilesBytes / 2.2, uuid), puId }));
 

@@ -16,7 +16,7 @@ import {
 import { say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 
-/** What the account is signed in to with. */
+/** The account's password and e-mail address. */
 export function AccessSection() {
   return (
     <>
@@ -31,7 +31,7 @@ function PasswordPanel() {
   const form = useForm(async (values, element) => {
     const newPassword = textOf(values, 'newPassword');
     await changePassword({ oldPassword: textOf(values, 'oldPassword'), newPassword });
-    // All sessions have ended, this one too.
+    // All sessions have ended, including this one.
     await enter({ email, password: newPassword });
     element.reset();
     say(t('account.passwordChanged'));

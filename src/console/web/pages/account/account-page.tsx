@@ -25,13 +25,13 @@ const parts: Record<Section, ComponentType> = {
 };
 
 /**
- * The account, a section at a time: each has a URL. On a phone the list of them is a page of its own, and
- * beside it on a screen is the first.
+ * The account, one section at a time; each has a URL. On a phone the list of sections is a page of its own; on a wide
+ * screen the list stands beside the first section.
  */
 export function AccountPage({ uuid: name }: { uuid: string }) {
   const section = name === '' ? 'profile' : sections.find((each) => each === name);
   const heading = useRef<HTMLHeadingElement>(null);
-  // A section that was chosen is read out, as a new page is.
+  // Moves the focus to the chosen section, so that a screen reader reads it out like a new page.
   useEffect(() => {
     if (name !== '') heading.current?.focus({ preventScroll: true });
   }, [name]);
@@ -77,7 +77,7 @@ export function AccountPage({ uuid: name }: { uuid: string }) {
   );
 }
 
-/** The parts of the account page, by their place in the URL: /console/account/contacts. */
+/** The sections of the account page, as in the URL: /console/account/contacts. */
 export const sections = [
   'profile',
   'contacts',

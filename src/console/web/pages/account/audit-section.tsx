@@ -104,7 +104,7 @@ function Entry({ entry }: { entry: AuditEntry }) {
   );
 }
 
-/** What is worth knowing to a person: names, not identifiers. */
+/** What matters to people: names rather than identifiers. */
 function detailsOf(details: AuditEntry['details']): string[] {
   const { userAgent, name, email, changed, scopes, reason, quota, value } = details;
   const fields = Array.isArray(changed)

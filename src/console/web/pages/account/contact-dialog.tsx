@@ -7,7 +7,7 @@ import { t } from '../../text/t.ts';
 import { delays, delayText, type Entry } from './contact-row.tsx';
 
 type DialogProps = {
-  /** Null: a new one. */
+  /** Null: a new contact. */
   entry: Entry | null;
   known: Entry[];
   hasMail: boolean;
@@ -15,7 +15,7 @@ type DialogProps = {
   onSave: (entry: Entry) => Promise<void>;
 };
 
-/** Adds a contact, or changes what it is told of; its address is what it is known by. */
+/** Adds a contact, or changes what it is notified of. The address identifies it and cannot be changed. */
 export function ContactDialog({ entry, known, hasMail, onClose, onSave }: DialogProps) {
   const [kind, setKind] = useState<Entry['kind']>(entry?.kind ?? 'email');
   const form = useForm(
@@ -88,7 +88,7 @@ export function ContactDialog({ entry, known, hasMail, onClose, onSave }: Dialog
 
 type SuitingProps = { form: ReturnType<typeof useForm>; entry: Entry | null; isOpen: boolean };
 
-/** Of what it is told, and when. Seldom needed: folded where a contact is new. */
+/** What it is notified of, and when. Rarely needed, so it is folded for a new contact. */
 function Suiting({ form, entry, isOpen }: SuitingProps) {
   const afterMs = entry?.afterMs ?? 0;
   const offered = [...new Set([...Object.keys(delays).map(Number), afterMs])];
@@ -122,7 +122,7 @@ function Suiting({ form, entry, isOpen }: SuitingProps) {
   );
 }
 
-/** Labels as they are typed: with commas between them. */
+/** Labels as they are typed, separated by commas. */
 export function labelsIn(text: string): string[] {
   return [...new Set(text.split(',').map((each) => each.trim()))].filter(Boolean);
 }

@@ -13,7 +13,7 @@ type RowProps = {
   onRemove: () => void;
 };
 
-/** A contact: what it is told, whether it can be, and how the last attempt ended. */
+/** A contact: what it is notified of, whether it can be, and how the last attempt ended. */
 export function ContactRow({ entry, trial, hasMail, onEdit, onRemove }: RowProps) {
   const { kind, address, state, labels, afterMs, whenOver, secret } = entry;
   return (
@@ -63,13 +63,13 @@ export function ContactRow({ entry, trial, hasMail, onEdit, onRemove }: RowProps
 
 export const delays = { 0: 'now', 300_000: '5m', 900_000: '15m', 3_600_000: '1h' } as const;
 
-/** Another delay than the page offers was set through the interface. */
+/** Delays that the page does not offer were set through the API. */
 export function delayText(afterMs: number): Key & `contacts.after.${string}` {
   const known: Record<number, 'now' | '5m' | '15m' | '1h'> = delays;
   return `contacts.after.${known[afterMs] ?? 'other'}`;
 }
 
-/** What receivers check signatures with: not on the screen before it is asked for. */
+/** The secret that receivers check signatures with; hidden until it is asked for. */
 function Secret({ secret }: { secret: string }) {
   const [isShown, setIsShown] = useState(false);
   return (
@@ -87,10 +87,10 @@ function Secret({ secret }: { secret: string }) {
   );
 }
 
-/** A trial message to one contact; null: none was sent on this page. */
+/** A test message to one contact; null if this page has not sent one. */
 export type Trial = { sentTs: number; type: 'test' | 'confirm'; heldBack: string | null } | null;
 
-/** How the last attempt to reach a contact ended, or how the trial goes on. */
+/** How the last attempt to reach a contact ended, or how the test is going. */
 function Outcome({ entry: { last, state: confirmation }, trial }: { entry: Entry; trial: Trial }) {
   if (trial?.heldBack)
     return <Line look="bad" text={t('contacts.heldBack', { why: whyOf(trial.heldBack) })} />;
@@ -137,7 +137,7 @@ function Line({ look, text, ts }: LineProps) {
 
 type Last = NonNullable<Contacts['emails'][number]['last']>;
 
-/** One of the account's contacts, of whatever kind. */
+/** A contact of the account, of either kind. */
 export type Entry = {
   kind: 'email' | 'webhook';
   /** An e-mail address, or a URL. */
@@ -147,7 +147,7 @@ export type Entry = {
   whenOver: boolean;
   /** A webhook needs no confirmation. */
   state: 'confirmed' | 'waiting' | 'unsubscribed';
-  /** What a webhook's messages are signed with. */
+  /** Signs the webhook's messages. */
   secret?: string;
   last?: Last | undefined;
 };
@@ -167,7 +167,7 @@ export function entriesOf({ emails, webhooks }: Contacts): Entry[] {
   ];
 }
 
-/** Both lists, as they are sent: with nothing that the service alone knows. */
+/** Both lists as they are sent: without what only the service knows. */
 export function listsOf(entries: Entry[]): ContactsUpdate {
   const of = (kind: Entry['kind']) => entries.filter((entry) => entry.kind === kind);
   return {

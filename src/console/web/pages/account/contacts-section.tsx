@@ -10,7 +10,7 @@ import { count, t } from '../../text/t.ts';
 import { ContactDialog } from './contact-dialog.tsx';
 import { ContactRow, entriesOf, type Entry, listsOf, type Trial } from './contact-row.tsx';
 
-/** Whom the account's messages go to, and whether they arrive. */
+/** Who receives the account's messages, and whether they arrive. */
 export function ContactsSection() {
   const trial = useTrial();
   const query = useQuery('account/contacts', getContacts, {
@@ -18,7 +18,7 @@ export function ContactsSection() {
   });
   const [editing, setEditing] = useState<Entry | 'new' | null>(null);
   const [removing, setRemoving] = useState<Entry | null>(null);
-  /** The lists are replaced as they are now, not as they were when the page was opened. */
+  /** Changes the current lists, not those from when the page was opened. */
   const change = async (by: (entries: Entry[]) => Entry[]) => {
     await replaceContacts(listsOf(by(entriesOf(await getContacts()))));
     query.reload();
@@ -123,7 +123,7 @@ type TrialState = {
   hasArrived: (entries: Entry[]) => boolean;
 };
 
-/** A message to all contacts; what became of each is told as it happens. */
+/** A test message to all contacts; shows the outcome of each as it happens. */
 function useTrial(): TrialState {
   const [answer, setAnswer] = useState<TrialAnswer | null>(null);
   const [isWaiting, setIsWaiting] = useState(false);
@@ -160,7 +160,7 @@ function useTrial(): TrialState {
 
 type PanelProps = { trial: TrialState; entries: Entry[]; children: ComponentChildren };
 
-/** The button that sends one, beside what else can be done with the list. */
+/** The button that sends a test message, beside the others for the list. */
 function TrialPanel({ trial, entries, children }: PanelProps) {
   return (
     <div class="rows-foot">
@@ -182,7 +182,7 @@ function TrialPanel({ trial, entries, children }: PanelProps) {
 
 const names = ['email', 'webhook', 'push', 'sms'] as const;
 
-/** Which ways of telling somebody this installation has, and what the others need. */
+/** Which channels this installation has, and what the others need. */
 function Channels({ contacts: { channels, pushTokens } }: { contacts: Contacts }) {
   return (
     <section class="panel" aria-labelledby="channels">
@@ -205,7 +205,7 @@ function Channels({ contacts: { channels, pushTokens } }: { contacts: Contacts }
   );
 }
 
-/** Tokens are the apps' own: they can be removed here, together, and an app adds its own again. */
+/** Tokens belong to the apps: here they can be removed together, and an app adds its own again. */
 function Telephones({ number }: { number: number }) {
   const [isAsking, setIsAsking] = useState(false);
   const remove = async () => {

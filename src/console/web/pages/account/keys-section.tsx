@@ -14,7 +14,7 @@ import { formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { labelsIn } from './contact-dialog.tsx';
 
-/** Keys for programs: made, shown once, and revoked. */
+/** Keys for programs: created, shown once, and revoked. */
 export function KeysSection() {
   const query = useQuery('account/keys', listKeys);
   const [isMaking, setIsMaking] = useState(false);
@@ -80,7 +80,7 @@ export function KeysSection() {
   );
 }
 
-/** The only time that the key is seen. It is kept nowhere but on the screen. */
+/** Shows the key, which is possible only once: it is stored nowhere. */
 function Made({
   made: { name, key },
   onDone,

@@ -20,7 +20,7 @@ import { say } from '../../parts/panel.tsx';
 import { formatFullTime, formatNumber } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 
-/** What the account is called, and in which words, times and colours it is shown. */
+/** The account's name, language, time zone and theme. */
 export function ProfileSection() {
   const account = accountOf();
   const form = useForm(async (values) => {
@@ -97,7 +97,7 @@ function explain(error: ApiError): Refusal | null {
   return isWrong(error, 'timeZone') ? { field: 'timeZone', text: t('account.badZone') } : null;
 }
 
-/** Deletes the account: its password is asked for, which a browser may fill in, and then once more. */
+/** Deletes the account. It asks for the password, which a browser may fill in, and then once more. */
 export function DeleteSection() {
   const email = accountOf()?.email ?? '';
   const { data: usage = [] } = useQuery('account/usage', getUsage);
@@ -112,7 +112,7 @@ export function DeleteSection() {
     decide.current = resolve;
     setIsAsking(true);
     if (!(await promise)) return;
-    // The route takes no password: signing in once more shows that it is known.
+    // The route takes no password: signing in again proves that it is known.
     await signIn({ email, password: textOf(values, 'password') });
     await deleteAccount();
     await forgetSession();

@@ -11,7 +11,7 @@ import { Ago } from '../../parts/status.tsx';
 import { formatTime } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
 
-/** Where the account is signed in; one can be ended, or all but this one. */
+/** Where the account is signed in. One session can be ended, or all but this one. */
 export function SessionsSection() {
   const query = useQuery('account/sessions', listSessions);
   const [ending, setEnding] = useState<ListedSession[]>([]);
@@ -73,7 +73,7 @@ function titleOf([first, ...more]: ListedSession[]): string {
   return count('account.endOthers', more.length + 1);
 }
 
-/** One that has ended meanwhile is what was wanted. */
+/** If it has ended meanwhile, that is what was wanted. */
 async function endUnlessOver(id: string): Promise<void> {
   try {
     await endOneSession(id);
@@ -116,7 +116,7 @@ function SessionRow({ session, onEnd }: { session: ListedSession; onEnd: () => v
   );
 }
 
-// The first that fits: every browser calls itself by the names of others, too.
+// The first match: every browser also names others.
 const programs: [RegExp, string][] = [
   [/Edg(e|A|iOS)?\//, 'Edge'],
   [/OPR\/|Opera/, 'Opera'],
@@ -135,13 +135,13 @@ const systems: [RegExp, string][] = [
   [/Linux/, 'Linux'],
 ];
 
-/** What a person calls the program that signed in: of a browser its name and where it runs. */
+/** A readable name of the program that signed in: for a browser, its name and system. */
 export function nameOfProgram(userAgent: string | undefined): string {
   if (userAgent === undefined) return t('account.unknownProgram');
   const find = (list: [RegExp, string][]) => list.find(([sign]) => sign.test(userAgent))?.[1];
   const program = find(programs);
   const system = find(systems);
-  // A program says its own name first, such as curl/8.1.
+  // Other programs name themselves first, such as curl/8.1.
   if (program === undefined) return userAgent.split(/[\s/]/)[0] || t('account.unknownProgram');
   return system === undefined ? program : t('account.programOn', { program, system });
 }

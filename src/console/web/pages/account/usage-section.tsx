@@ -6,7 +6,7 @@ import { locale, t, tryText } from '../../text/t.ts';
 
 type Usage = { quota: string; limit: number; used: number | null };
 
-/** What of each quota is in use; what one thing may have below it. */
+/** How much of each quota is used; below, limits on single things. */
 export function UsageSection() {
   const query = useQuery('account/usage', getUsage, { everyMs: 15_000 });
   return (

@@ -10,7 +10,7 @@ const hidden = '•'.repeat(12);
 
 type FactsProps = { access: Access; isShown: boolean; onShow: (isShown: boolean) => void };
 
-/** How a device signs in; its password behind a button. */
+/** How a device signs in; its password is hidden behind a button. */
 export function AccessFacts({ access, isShown, onShow }: FactsProps) {
   const { host, port, protocol, deviceAuthUuid: uuid, deviceAuthToken: token } = access;
   const overHttp = isHttp(access);
@@ -56,7 +56,7 @@ function Fact({ label, value }: { label: string; value: string }) {
   );
 }
 
-/** A path breaks behind its slashes, where it has to. */
+/** Lets a long path break after its slashes. */
 function withBreaks(path: string) {
   const [first, ...others] = path.split(/(?<=\w\/)/);
   return [
@@ -70,7 +70,7 @@ function withBreaks(path: string) {
   ];
 }
 
-/** What sends a first message, in the language of choice; the password is hidden and copied all the same. */
+/** Code that sends a first message, in a chosen language. It is copied with the password even while that is hidden. */
 export function Snippets({ access, message, isShown }: SnippetsProps) {
   const snippets = snippetsFor(access);
   const names = Object.keys(snippets) as SnippetName[];

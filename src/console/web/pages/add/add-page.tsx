@@ -47,7 +47,7 @@ function AddForm({ onAdded }: { onAdded: (added: Added) => void }) {
     try {
       const registration = await registerDevice({
         ...configurationOf(template, name),
-        // MQTT is what the service takes for it by itself, where it can.
+        // MQTT is the service's default where it is available.
         ...(protocol === 'http' ? { protocol } : {}),
       });
       onAdded({ name, template, registration });
@@ -158,7 +158,7 @@ export function Connect({ name, template, registration }: Added) {
 
 const everyMs = 2_000;
 
-/** Waits for the first value; what is refused meanwhile is said as it happens. */
+/** Waits for the first value, and shows refusals as they happen. */
 export function FirstMessage({ uuid, template }: { uuid: string; template: TemplateName }) {
   const { data: latest = [] } = useLatest([uuid]);
   const { data: rejections = [] } = useQuery(
@@ -173,12 +173,12 @@ export function FirstMessage({ uuid, template }: { uuid: string; template: Templ
   );
   const senses = sensesOf(configurationOf(template, ''));
   const hasArrived = latest.length > 0;
-  // What was refused before it worked is in the device's own list.
+  // Refusals from before it worked are in the device's own list.
   const newestTs = Math.max(0, ...latest.map(({ ts }) => ts));
   const refused = rejections.filter(({ timestamp }) => timestamp > newestTs);
   const box = useRef<HTMLElement>(null);
   const hasNews = hasArrived || refused.length > 0 || logins.length > 0;
-  // It grows below the edge of the screen, where nobody would see what they wait for.
+  // The panel grows below the edge of the screen, where the awaited news would go unseen.
   useEffect(() => {
     if (hasNews) box.current?.scrollIntoView({ block: 'nearest' });
   }, [hasNews, hasArrived]);

@@ -1,6 +1,6 @@
 import type { Access } from '../../api/devices.ts';
 
-/** A program, or a line for a shell, that sends a message as the device. */
+/** Makes a program, or a shell command, that sends a message as the device. */
 type Write = (access: Access, message: string) => string;
 
 const isSecure = ({ protocol }: Access) => ['mqtts', 'wss', 'https'].includes(protocol);
@@ -69,7 +69,7 @@ mqtt.disconnect()`;
 
 const inUrl = (host: string) => (host.includes(':') ? `[${host}]` : host);
 
-/** Where measurements go: a topic, or over HTTP an address. */
+/** Where measurements go: a topic, or a URL over HTTP. */
 export function targetOf(access: Access): string {
   const { protocol, host, port } = access;
   if (!isHttp(access)) return topicOf(access);
@@ -128,7 +128,7 @@ answer = requests.post(
 print(answer.status_code, answer.text)
 answer.close()`;
 
-/** In the order in which they are offered. Another way to send is its name here, in the lists below, and in the texts. */
+/** In the order in which they are offered. A new one is added here, to the lists below, and to the texts. */
 export type SnippetName = 'shell' | 'python' | 'arduino' | 'microPython';
 type Snippets = Partial<Record<SnippetName, Write>>;
 
@@ -140,17 +140,17 @@ const overHttp: Snippets = {
   microPython: microPythonHttp,
 };
 
-/** Those that can speak the device's protocol: only Python's client speaks MQTT over WebSockets. */
+/** The snippets for the device's protocol: only Python's client supports MQTT over WebSockets. */
 export function snippetsFor(access: Access): Snippets {
   if (isHttp(access)) return overHttp;
   return isWebSocket(access) ? { python } : overMqtt;
 }
 
-/** What is said of one, beside its name. */
+/** The key of the hint beside its name. */
 export const hintOf = (access: Access, name: SnippetName) =>
   `snippet.hint.${isHttp(access) && name === 'shell' ? 'curl' : name}` as const;
 
-/** All that a device needs, as an address. */
+/** Everything that a device needs, as a URL. */
 export function qrText({ host, port, protocol, ...device }: Access): string {
   const { deviceAuthUuid: uuid, deviceAuthToken: token } = device;
   return `${protocol}://${uuid}:${encodeURIComponent(token)}@${inUrl(host)}:${port}`;

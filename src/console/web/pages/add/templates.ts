@@ -26,7 +26,7 @@ const humidity: TemplateSense = {
   example: 54,
 };
 
-/** What a device of each kind measures, with the bounds beyond which a value is refused. */
+/** What each kind of device measures; values outside the bounds are refused. */
 export const templates: Record<TemplateName, TemplateSense[]> = {
   temperature: [temperature(-40, 85, 21.5)],
   climate: [temperature(-40, 85, 21.5), humidity],
@@ -75,7 +75,7 @@ export const templates: Record<TemplateName, TemplateSense[]> = {
 
 export const templateNames = Object.keys(templates) as TemplateName[];
 
-/** The configuration of a new device, its senses named in the language of who adds it. */
+/** The configuration of a new device, with senses named in the reader's language. */
 export function configurationOf(template: TemplateName, name: string): Configuration {
   const senses = templates[template].map(({ text, sId, unit, decimals, min, max }) => ({
     sId,
@@ -88,7 +88,7 @@ export function configurationOf(template: TemplateName, name: string): Configura
   return { device: { name }, module: [{ moduleId: template, senses }] };
 }
 
-/** A message that the device could send first. */
+/** An example of a first message from the device. */
 export function firstMessageOf(template: TemplateName): string {
   const [first] = templates[template];
   return JSON.stringify({ sId: first?.sId, val: first?.example });

@@ -13,11 +13,11 @@ type Act = 'acknowledge' | 'close' | 'snooze' | 'unsnooze' | 'mute' | 'unmute';
 
 type ActionsProps = {
   alarm: ListedAlarm;
-  /** What says which alarm: a screen reader hears it with each button. */
+  /** The element that says which alarm it is; a screen reader reads it with each button. */
   describedBy: string;
 };
 
-/** What a person can do about an alarm; the page shows at once what came of it. */
+/** What a person can do about an alarm; the page shows the result at once. */
 export function AlarmActions({ alarm, describedBy }: ActionsProps) {
   const [asking, setAsking] = useState<'snooze' | 'mute' | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -45,7 +45,7 @@ export function AlarmActions({ alarm, describedBy }: ActionsProps) {
       : run('mute', () => muteDevice(uuid, body));
   const button = (act: Act, onClick: () => void) => (
     <button
-      // What ends a snooze stands where it began: the focus stays on it.
+      // The button that ends a snooze takes the place of the one that began it, so it keeps the focus.
       key={act.replace('un', '')}
       type="button"
       class={act === 'acknowledge' ? 'button button-soft' : 'button'}
@@ -87,7 +87,7 @@ type QuietProps = {
   onQuiet: (quiet: Quiet) => void;
 };
 
-/** For how long nobody is told, and why. */
+/** For how long notifications are suppressed, and why. */
 function QuietDialog({ what, alarm, onCancel, onQuiet }: QuietProps) {
   const [quiet, setQuiet] = useState<AskedQuiet>();
   const { eventName: name } = alarm;

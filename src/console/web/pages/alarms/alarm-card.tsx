@@ -10,11 +10,11 @@ import { AlarmActions } from './alarm-actions.tsx';
 type CardProps = {
   alarm: ListedAlarm;
   hasDevice: boolean;
-  /** How the senses of its device are named and shown; undefined as long as it is not known. */
+  /** How the senses of its device are named and shown; undefined until that is known. */
   latest: readonly LatestView[] | undefined;
 };
 
-/** One alarm: what, where, since when, whether somebody was told, and what to do. */
+/** One alarm: what, where, since when, whether somebody was notified, and what to do. */
 export function AlarmCard({ alarm, hasDevice, latest }: CardProps) {
   const { state, eventName, deviceName, deviceAuthUuid, snoozed, muted } = alarm;
   const id = useId();
@@ -68,14 +68,14 @@ function AlarmValues({ alarm: { values }, latest }: Pick<CardProps, 'alarm' | 'l
 
 const hourMs = 3_600_000;
 
-/** The device's chart around the time when an alarm began: what came before it is seen, too. */
+/** The device's chart around the beginning of an alarm, including some time before it. */
 function chartAt({ deviceAuthUuid, sinceTs, closedTs }: ListedAlarm): string {
   const over = closedTs ?? now();
   const end = Math.min(now(), over + hourMs, sinceTs + 12 * hourMs);
   return `devices/${deviceAuthUuid}?from=${sinceTs - hourMs}&to=${Math.max(end, sinceTs + 1)}`;
 }
 
-/** Since when, whether somebody was told, and for how long nobody will be. */
+/** Since when, whether somebody was notified, and until when notifications are suppressed. */
 function AlarmTimes({ alarm }: { alarm: ListedAlarm }) {
   const { sinceTs, acknowledgedTs, endsTs, closedTs, closedBy, snoozed, muted } = alarm;
   const time = (ts: number) => ({ time: formatTime(ts) });
@@ -119,7 +119,7 @@ type Delivery = ListedAlarm['deliveries'][number];
 
 const reached = ['sent', 'logged'];
 
-/** Whether somebody was told, whom and when, and if nobody, why: a sentence. */
+/** A sentence that says whether somebody was notified: who and when, or why nobody was. */
 function sayTold(alarm: ListedAlarm): string {
   const { told, notNotified, announcedTs, deliveries } = alarm;
   if (told === 'queued') return t('alarms.told.queued');
@@ -129,7 +129,7 @@ function sayTold(alarm: ListedAlarm): string {
   return notNotified === null ? t('alarms.told.listed') : t(`alarms.notTold.${notNotified}`);
 }
 
-/** Messages are not kept for ever: then it is known that somebody was told, and not who. */
+/** Messages are not kept for ever; after that the page can say that somebody was notified, but not who. */
 function sayWho(deliveries: readonly Delivery[], announcedTs: number | null): string {
   const arrived = arrivedOf(deliveries);
   const first = arrived.at(-1);
@@ -142,7 +142,9 @@ function sayWho(deliveries: readonly Delivery[], announcedTs: number | null): st
     : t('alarms.told.somebody', { time: formatTime(announcedTs) });
 }
 
-/** By a snooze, which undoes nothing that has arrived. Acknowledged after that it is not told again. */
+/**
+ * Withdrawn by a snooze, which undoes nothing that has arrived. If it is then acknowledged, it is not announced again.
+ */
 function sayWithdrawn({ deliveries, acknowledgedTs }: ListedAlarm): string {
   if (arrivedOf(deliveries).length === 0) return t('alarms.notTold.snoozed');
   const who = sayWho(deliveries, null);
@@ -152,7 +154,7 @@ function sayWithdrawn({ deliveries, acknowledgedTs }: ListedAlarm): string {
 const arrivedOf = (deliveries: readonly Delivery[]) =>
   deliveries.filter(({ state, type }) => reached.includes(state) && type !== 'closed');
 
-/** One message: how, to whom, what became of it when, and why. */
+/** One message: the channel, the recipient, the outcome with its time, and the reason. */
 function sayDelivery(delivery: Delivery): string {
   const { kind, recipient, type, state, changedTs, dueTs, reason } = delivery;
   const who = unbroken(recipient);
@@ -163,10 +165,10 @@ function sayDelivery(delivery: Delivery): string {
   return `${[`${subject} ${outcome}`, why].filter(Boolean).join(': ')}.`;
 }
 
-/** An address is shortened to a…@example.com: no new line begins after its three dots. */
+/** Addresses are shortened to a…@example.com: prevents a line break after the dots. */
 const unbroken = (recipient: string) => recipient.replaceAll('…', '…\u2060');
 
-/** What is asked more seldom: which purpose, and what became of each message. */
+/** What is needed less often: which purpose, and the outcome of each message. */
 function AlarmDetails({ alarm, hasDevice }: { alarm: ListedAlarm; hasDevice: boolean }) {
   const { purposeName, stateName, deliveries, deviceAuthUuid } = alarm;
   return (

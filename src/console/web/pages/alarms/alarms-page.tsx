@@ -19,7 +19,7 @@ const states = ['open', 'acknowledged', 'closed'] as const;
 
 const everyMs = 15_000;
 
-/** Who must act: open alarms first. */
+/** The alarms of all devices, open ones first: they need somebody to act. */
 export function AlarmsPage() {
   const asked = queryOf('state');
   const state = states.find((each) => each === asked) ?? 'open';
@@ -68,7 +68,7 @@ export function AlarmsPage() {
   );
 }
 
-/** Another state, of the same devices. */
+/** Another state, for the same devices. */
 function linkTo(state: string): string {
   const query = new URLSearchParams(here.value.query);
   query.delete('cursor');
@@ -78,7 +78,7 @@ function linkTo(state: string): string {
   return text === '' ? 'alarms' : `alarms?${text}`;
 }
 
-/** Of which devices: one that a link led to, or those with a label. */
+/** Which devices: one that a link led to, or those with a label. */
 function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
   const device = queryOf('device');
   const label = queryOf('label');
@@ -94,7 +94,7 @@ function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
         placeholder={t('alarms.label')}
         autocomplete="off"
         spellcheck={false}
-        // The service compares whole labels: it is asked when the label is complete.
+        // The service compares whole labels, so wait until the label is complete.
         onChange={({ currentTarget }) =>
           setQuery({ label: currentTarget.value.trim(), cursor: '' })
         }
@@ -120,16 +120,16 @@ function Only({ text, name }: { text: string; name: 'device' | 'label' }) {
 
 type NoneProps = { state: 'open' | 'acknowledged' | 'closed'; isOfAll: boolean };
 
-/** Nothing in this list: what that means. */
+/** The list is empty: says what that means. */
 function NoAlarms({ state, isOfAll }: NoneProps) {
-  // What drops the filter stands above.
+  // The filters above can be removed.
   if (!isOfAll) return <Empty icon="search" title={t('alarms.noMatch')} />;
   if (state === 'open') return <Quiet />;
   const title = t(state === 'closed' ? 'alarms.noClosed' : 'alarms.noAcknowledged');
   return <Empty icon="alarm" title={title} />;
 }
 
-/** Quiet, but not if something goes on that somebody has acknowledged. */
+/** No open alarms; but mentions acknowledged ones that still last. */
 function Quiet() {
   const acknowledged = useQuery('alarms/in-hand', (signal) =>
     listAlarms({ state: 'acknowledged', limit: 1 }, signal),
@@ -150,7 +150,7 @@ function Quiet() {
   return <Empty icon="check" title={title} hint={t('alarms.quietHint')} />;
 }
 
-/** Alarms of many devices (`hasDevice`), or of one. Their senses are asked for once. */
+/** The alarms of many devices (`hasDevice`), or of one. One query reads all their senses. */
 export function AlarmList({ alarms, hasDevice = false }: ListProps) {
   const uuids = [...new Set(alarms.map(({ deviceAuthUuid }) => deviceAuthUuid))];
   const { data } = useLatest(uuids);

@@ -54,7 +54,7 @@ export function AccessTab({ uuid, senses }: TabProps) {
   );
 }
 
-/** In the middle of what is allowed. What it measured last opens no alarm that is not open. */
+/** The middle of the allowed range. (A sense's newest value, used above, opens no alarm that is not open already.) */
 const exampleOf = ({ min = 0, max = min + 10 }: Partial<Sense> = {}): number =>
   Math.round((min + max) / 2);
 

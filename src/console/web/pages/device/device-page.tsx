@@ -35,7 +35,7 @@ const SettingsTab = lazyPart<TabProps>(
 );
 const AccessTab = lazyPart<TabProps>(async () => (await import('./access-tab.tsx')).AccessTab);
 
-/** What is below the chart. A tab that is added gets its line here. */
+/** The tabs below the chart. A new tab gets its line here. */
 const tabs = [
   { name: 'events', label: 'device.events', Tab: EventsTab },
   { name: 'why', label: 'device.why', Tab: WhyTab },
@@ -48,7 +48,7 @@ const tabs = [
 
 const everyMs = 10_000;
 
-/** One device: what is now, what was, and why. */
+/** One device: its current values, its history, and why its events fire. */
 export function DevicePage({ uuid }: { uuid: string }) {
   const configuration = useQuery(`configuration/${uuid}`, (signal) =>
     getConfiguration(uuid, signal),
@@ -122,7 +122,7 @@ function Head({ uuid, name }: { uuid: string; name: string }) {
   );
 }
 
-/** Who asks again for one device asks for no more than a poll would. */
+/** When the stream says to ask again, one device takes no more requests than polling would. */
 const followPresence = (key: string): (() => void) =>
   onStream((message) => {
     if (message.kind === 'ask-again') reload(key);
@@ -133,7 +133,7 @@ const followPresence = (key: string): (() => void) =>
       });
   });
 
-/** Brings a tab that a link leads to onto the screen, and into its strip. */
+/** Scrolls to a tab that a link leads to, and into view within the strip. */
 function showTab(strip: HTMLElement): void {
   const tab = strip.querySelector<HTMLElement>('[aria-current]');
   if (tab) strip.scrollLeft = tab.offsetLeft - (strip.clientWidth - tab.clientWidth) / 2;
@@ -172,13 +172,16 @@ function Tabs({ children }: TabsProps) {
 
 const dayMs = 86_400_000;
 
-/** Of these the values were stored: they are remarks. Others stand for refusals that are listed before them. */
+/**
+ * Entries that are not refusals: with the first two the values were stored; the others count further entries after
+ * individual ones.
+ */
 const remarks = ['unknown-member', 'events-not-recorded', 'more-of-message', 'more-of-minute'];
 const isRefusal = ({ reason }: { reason: string }) => !remarks.includes(reason);
 
 type TroubleProps = { uuid: string; senses: ReadonlyMap<string, Sense> };
 
-/** Why nothing arrives, where the device tries: its login is refused, or the newest that it sent. */
+/** Why nothing arrives although the device tries: its login was refused, or its newest message was rejected. */
 export function Trouble({ uuid, senses }: TroubleProps) {
   const { data } = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal), { everyMs });
   const newest = useQuery(
@@ -221,7 +224,7 @@ export function Trouble({ uuid, senses }: TroubleProps) {
   );
 }
 
-/** From a device to what is told of it. */
+/** Leads from a device to its simplest alarms. */
 export function WatchLink({ uuid }: { uuid: string }) {
   return (
     <p class="watch-link">
@@ -233,7 +236,7 @@ export function WatchLink({ uuid }: { uuid: string }) {
   );
 }
 
-/** That nobody is told of a device, until when and why; and what ends it. */
+/** Says that a device is muted, until when and why, and can end it. */
 export function Quiet({ device }: { device: ListedDevice }) {
   const [error, setError] = useState<unknown>(null);
   const end = async () => {

@@ -21,7 +21,7 @@ import { nameOf, placeAfter } from './chart/points.ts';
 import type { CurrentProfile, TabProps } from './tab.ts';
 import { sayCondition } from './why-tab.tsx';
 
-/** What happened, newest first, each with why in a sentence. */
+/** What happened, newest first, each with the reason in a sentence. */
 export function EventsTab({ uuid, senses, purposes }: TabProps) {
   const cursor = queryOf('cursor');
   const query = useQuery(`events/${uuid}/${cursor}`, (signal) => listEvents(uuid, cursor, signal));
@@ -58,7 +58,7 @@ export function EventsTab({ uuid, senses, purposes }: TabProps) {
 
 type TimelineProps = { next: string | null; children: ComponentChildren };
 
-/** What happened, newest first, a page of it. */
+/** One page of what happened, newest first. */
 export function Timeline({ next, children }: TimelineProps) {
   return (
     <>
@@ -70,7 +70,7 @@ export function Timeline({ next, children }: TimelineProps) {
 
 type MomentProps = { ts: number; title: string; children: ComponentChildren };
 
-/** One of them, with when it was. */
+/** One entry, with its time. */
 export function Moment({ ts, title, children }: MomentProps) {
   return (
     <li>
@@ -86,7 +86,7 @@ export function Moment({ ts, title, children }: MomentProps) {
 }
 
 type SenseEvent = Extract<EventView, { type: 'sense' }>;
-/** What `why` has of each cause, as docs/specification.md says. */
+/** What `why` says about each cause; see docs/specification.md. */
 type Why = {
   sId?: string;
   thresholds?: Record<string, unknown>;
@@ -101,7 +101,7 @@ type Why = {
   silentMs?: number;
 };
 
-/** What an event is called in the profile that the device has now; of an earlier one its numbers. */
+/** The name of an event in the device's current profile; the numbers if it is from an earlier one. */
 export function titleOf(event: EventView, profile: CurrentProfile | null): string {
   const { pId, puId, stId, evId } = event.cause.engine;
   const states = profile?.pId === pId ? statesOf(profile, puId) : [];
@@ -117,7 +117,9 @@ export function titleOf(event: EventView, profile: CurrentProfile | null): strin
 const statesOf = ({ purposes }: CurrentProfile, puId: number) =>
   purposes.find((purpose) => purpose.puId === puId)?.states ?? [];
 
-/** Why it fired, a sentence a cause: "Temperature was 9.7 °C, above 8 °C; 2 of the last 2 agreed, 2 needed." */
+/**
+ * Why it fired, one sentence for each cause: "Temperature was 9.7 °C, above 8 °C; 2 of the last 2 agreed, 2 needed."
+ */
 export function sayEvent(event: EventView, senses: ReadonlyMap<string, Sense>): string[] {
   if (event.type === 'device') return [];
   const said = (event.why ?? event.cause.senses).map((cause) => sayCause(cause, event, senses));
@@ -133,7 +135,7 @@ function sayCause(cause: Why, event: SenseEvent, senses: ReadonlyMap<string, Sen
   if (silentMs !== undefined)
     return `${t('event.silent', { name, time: formatDuration(silentMs) })}.`;
   const condition = sayCondition(thresholds, negate, sense);
-  // Of a place nothing is compared but whether it is inside: 1 or 0 would say nothing to a reader.
+  // A position is only compared with an area; a value of 1 or 0 would say nothing to the reader.
   const first = isPlace(thresholds)
     ? t('event.was', { name, value: condition })
     : [sayCompared(cause, event, sense), condition].filter((part) => part !== '').join(', ');
@@ -151,7 +153,7 @@ function sayCause(cause: Why, event: SenseEvent, senses: ReadonlyMap<string, Sen
 
 const isPlace = ({ isInsideGeo }: Record<string, unknown>) => isInsideGeo !== undefined;
 
-/** What was compared: a value, or what was made of values. */
+/** What was compared: a value, or a statistic of values. */
 function sayCompared(
   { sId = '', compared, over, relative }: Why,
   event: SenseEvent,
@@ -168,7 +170,7 @@ function sayCompared(
 
 const mostAcknowledged = 5;
 
-/** The alarms of this device that last, above all else; those that nobody has acknowledged first. */
+/** The device's current alarms, above everything else; unacknowledged ones first. */
 export function DeviceAlarms({ uuid }: { uuid: string }) {
   const key = `alarms/in-hand/${uuid}`;
   const filter = { state: 'acknowledged', device: uuid, limit: mostAcknowledged };

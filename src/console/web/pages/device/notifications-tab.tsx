@@ -10,7 +10,7 @@ import { Moment, Timeline } from './events-tab.tsx';
 
 const everyMs = 10_000;
 
-/** Messages to people because of this device: to whom, when, and what became of each. */
+/** Messages to people about this device: to whom, when, and the outcome of each. */
 export function NotificationsTab({ uuid }: TabProps) {
   const cursor = queryOf('cursor');
   const query = useQuery(

@@ -10,14 +10,14 @@ type Profile = OneDevice['profiles'][number];
 
 const everyMs = 5_000;
 
-/** Which profile the device runs, and how far a newer one is on its way. */
+/** The device's current profile, and the progress of a newer one. */
 export function ProfileTab({ uuid, configuration }: TabProps) {
   const query = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal), { everyMs });
   const names = namesOf(configuration);
   return (
     <Answered query={query}>
       {({ profiles, device }) => {
-        // What was replaced before the one that runs is history.
+        // Profiles from before the current one are history.
         const current = profiles.findIndex(({ state }) => state === 'current');
         const shown = current < 0 ? profiles.slice(0, 5) : profiles.slice(0, current + 1);
         if (shown.length === 0)
@@ -54,14 +54,14 @@ const waits = {
   intermittent: 'profile.waitsIntermittent',
 } as const;
 
-/** What it waits for, or what the device said of it. */
+/** What it waits for, or what the device answered. */
 function Hint({ profile: { state, text }, presence = 'offline' }: HintProps) {
   if (text !== undefined) return <p class="event-why">{t('profile.said', { text })}</p>;
   if (state === 'pending') return <p class="event-why">{t(waits[presence])}</p>;
   return state === 'sent' ? <p class="event-why">{t('profile.waitsAnswer')}</p> : null;
 }
 
-/** What is in the profiles that are known whole, by pId. */
+/** The names of purposes in the profiles whose content is known, by pId. */
 function namesOf({ currentProfile, pendingProfile }: DescribedDevice): Map<string, string> {
   const known = [currentProfile, pendingProfile].flatMap((each) => ('pId' in each ? [each] : []));
   return new Map(

@@ -10,7 +10,7 @@ import type { TabProps } from './tab.ts';
 
 const everyMs = 5_000;
 
-/** What was refused: what the device sent, and logins with its name. */
+/** Messages from the device that were rejected, and logins with its uuid that were refused. */
 export function RefusedTab({ uuid, senses }: TabProps) {
   const load = async (signal: AbortSignal) => {
     const [rejections, logins] = await Promise.all([
@@ -59,7 +59,7 @@ export function RefusedTab({ uuid, senses }: TabProps) {
   );
 }
 
-/** Who was not let in: when, from where, why, and what to do about it. */
+/** Refused logins: when, from where, why, and what to do about it. */
 export function RefusedLogins({ logins }: { logins: readonly RefusedLogin[] }) {
   return (
     <ul class="rejections">

@@ -14,7 +14,7 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
   const first = useRef<ReadonlyMap<string, number>>(null);
   if (query.data && !first.current)
     first.current = new Map(query.data.map(({ sId, ts }) => [sId, ts]));
-  // What was there when the page opened is no change.
+  // Values from when the page opened are not changes.
   const isNew = ({ sId, ts }: LatestView) => first.current?.get(sId) !== ts;
   return (
     <section aria-label={t('device.values')}>
@@ -53,12 +53,12 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
   );
 }
 
-/** Of a switch as the chart says it, not as 0 and 1. */
+/** A switch in words, as the chart does, not as 0 and 1. */
 function shownAs({ val }: LatestView, sense: Sense | undefined): string {
   const isSwitch = kindOf(sense, { points: [] }) === 'switch' && (val === 0 || val === 1);
   return isSwitch ? t(val === 1 ? 'chart.on' : 'chart.off') : formatValue(val, sense);
 }
 
-/** A position needs more room. A change is shown softly. */
+/** A position needs more space. A new value is briefly highlighted. */
 const classOf = ({ val }: LatestView, isNew: boolean) =>
   ['value', typeof val === 'number' ? '' : 'value-long', isNew ? 'value-new' : ''].join(' ').trim();

@@ -75,7 +75,7 @@ function saySilence({ noneForMs, sinceTs, dueTs, holds }: CauseWhy): string | nu
   return t('why.silent', { time, of, left: formatDuration(dueTs - now()) });
 }
 
-/** Only where there is nothing to compare yet. */
+/** Only while there is nothing to compare yet. */
 function sayStatistic({ over, statistic, collectedMs = 0 }: CauseWhy): string | null {
   if (!over || statistic !== undefined) return null;
   const time = formatDuration(collectedMs);
@@ -96,18 +96,18 @@ function sayProgress(cause: CauseWhy, condition: string, sense: Sense | undefine
       : `${run}, ${t('why.due', { left: formatDuration(dueTs - now()) })}`;
   }
   if (needed > 1 && of > 0) return t('why.counts', { matched, needed, missing, condition, value });
-  // After a firing what was measured before does not count.
+  // After a firing, earlier measurements do not count.
   if (of === 0 && matched === 0) return t('why.next', { value, condition });
   return t('why.isNot', { value, condition });
 }
 
-/** What is wrong with the times of its sense. */
+/** What is wrong with the timestamps of its sense. */
 function sayClock({ late, ahead }: CauseWhy): string {
   if (ahead) return t('why.ahead', { time: formatTime(ahead.newestTs) });
   return late ? t('why.late', { count: late.count, time: formatTime(late.newestTs) }) : '';
 }
 
-/** When an event fires, and whether people would be told then. */
+/** When an event fires, and whether people would then be notified. */
 function sayEventWhy(event: EventWhy): string[] {
   const { causes } = event;
   if (causes.length === 0) return [t('why.never')];
@@ -135,7 +135,7 @@ function sayTelling({ tells, rung, alarm = {} }: EventWhy): string {
     : t('why.toldNobodyAs', { reason: t(`alarms.notTold.${notNotified}`) });
 }
 
-/** What a cause compares with: "above 8 °C"; empty where every value agrees. */
+/** The condition of a cause: "above 8 °C"; empty if it accepts every value. */
 export function sayCondition(
   thresholds: Record<string, unknown>,
   negate: boolean | undefined,

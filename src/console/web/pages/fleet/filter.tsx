@@ -34,14 +34,14 @@ const chips: Chip[] = [
 ];
 const names = ['presence', 'online', 'profile', 'alarm', 'refused', 'muted'];
 
-/** How many devices there are of each kind; each is a filter, and its state is in the URL. */
+/** How many devices there are of each kind; each is a filter in the URL. */
 export function FleetChips({ counts }: { counts: Counts | undefined }) {
   return (
     <nav class="chips" aria-label={t('fleet.filter')}>
       {chips.map(({ key, filter, count, isBad, isRare }) => {
         const number = counts?.[count];
         const isOn = names.every((name) => (filter[name] ?? '') === queryOf(name));
-        // Most accounts have no such device, and nobody looks for one there.
+        // Most accounts have no such device, and nobody would look for one here.
         if (isRare && !number && !isOn) return null;
         return (
           <Link
@@ -60,7 +60,7 @@ export function FleetChips({ counts }: { counts: Counts | undefined }) {
   );
 }
 
-/** Keeps what is searched for, the label, and how it is sorted. */
+/** Keeps the search, the label and the sorting. */
 function linkTo(filter: Record<string, string>): string {
   const query = new URLSearchParams(here.value.query);
   for (const name of [...names, 'cursor', 'from']) query.delete(name);
@@ -69,10 +69,10 @@ function linkTo(filter: Record<string, string>): string {
   return text === '' ? '' : `?${text}`;
 }
 
-/** The labels that devices have, and how many have each. */
+/** The labels of devices, and how many devices have each. */
 export const useLabels = () => useQuery('labels', listLabels);
 
-/** Only devices with a label; absent where there are no labels. */
+/** Filters by a label; hidden if there are no labels. */
 export function LabelFilter() {
   const { data: labels = [] } = useLabels();
   const chosen = queryOf('label');
@@ -101,13 +101,13 @@ export function LabelFilter() {
 
 const pauseMs = 200;
 
-/** Searches while somebody types; the URL follows, and Back leads to before the search. */
+/** Searches while somebody types. The URL follows, and Back leads to the state before the search. */
 export function SearchField() {
   const inUrl = queryOf('search');
   const [text, setText] = useState(inUrl);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const asked = useRef(inUrl);
-  // Changed from elsewhere: by Back, or by a link that shows all.
+  // Changed from elsewhere: by Back, or by a link that shows everything.
   useEffect(() => {
     if (inUrl !== asked.current) setText(inUrl);
     asked.current = inUrl;
@@ -139,7 +139,7 @@ export function SearchField() {
   );
 }
 
-/** Those of the filters that are in the URL. */
+/** The filters that are in the URL. */
 const filterNames = [
   'search',
   'presence',
@@ -164,7 +164,7 @@ export const filterOf = (): FleetFilter => ({
   cursor: queryOf('cursor'),
 });
 
-/** The same for an action: without how it is sorted, and which page. */
+/** The same for an action, without sorting and page. */
 export function toDeviceFilter(filter: FleetFilter): NonNullable<DeviceAction['filter']> {
   const given = filterNames
     .filter((name) => filter[name] !== '')
@@ -174,10 +174,10 @@ export function toDeviceFilter(filter: FleetFilter): NonNullable<DeviceAction['f
 
 const isFlag = (name: string) => ['online', 'refused', 'muted'].includes(name);
 
-/** Which devices a filter is for, as text: two that let through the same ones are the same text. */
+/** A filter as text; filters that match the same devices have the same text. */
 export const nameOf = (filter: FleetFilter): string => JSON.stringify(toDeviceFilter(filter));
 
-/** What a filter lets through, in words. */
+/** Which devices a filter matches, in words. */
 export function describeFilter({ search, label, ...of }: FleetFilter): string {
   const parts = [
     search !== '' && `“${search}”`,

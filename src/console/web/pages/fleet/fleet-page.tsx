@@ -15,7 +15,7 @@ import { FleetTable, forgetOtherFilter } from './fleet-table.tsx';
 import { JobsPanel } from './jobs.tsx';
 import { type FleetAnswer, useFleet } from './use-fleet.ts';
 
-/** All devices, a page at a time: the service filters, sorts and counts. */
+/** All devices, one page at a time: the service filters, sorts and counts. */
 export function FleetPage() {
   const filter = filterOf();
   const query = useFleet(filter);
@@ -78,7 +78,7 @@ function NoMatch() {
   );
 }
 
-/** Before the first device: how to come by one. */
+/** Before the first device: how to add one. */
 function NoDevices() {
   return (
     <>
@@ -102,10 +102,10 @@ function NoDevices() {
   );
 }
 
-/** A uuid that is refused is written once a minute. */
+/** The service writes the refusals of one uuid at most once a minute. */
 const everyMs = 60_000;
 
-/** Devices that were removed and not switched off; nothing where there is none. */
+/** Removed devices that still try to log in; nothing if there are none. */
 function RemovedDevices() {
   const { data: logins = [] } = useQuery('removed-logins', listRemovedLogins, { everyMs });
   const devices = [...Map.groupBy(logins, ({ deviceAuthUuid }) => deviceAuthUuid).values()];
@@ -144,8 +144,8 @@ function Removed({ newest, of }: { newest: RemovedLogin; of: readonly RemovedLog
 }
 
 /**
- * Which of how many are shown, to the next page, and back to the first; the page before is Back's. `isOld`: another
- * answer is under way, and this one's cursor is none of the new question.
+ * Which part of the list is shown, with links to the next page and back to the first; Back leads to the previous one.
+ * `isOld`: another answer is under way, and this one's cursor does not belong to the new query.
  */
 function PlacedPager({ answer, isOld }: { answer: FleetAnswer; isOld: boolean }) {
   const { body, next, before } = answer;
@@ -185,7 +185,7 @@ function PlacedPager({ answer, isOld }: { answer: FleetAnswer; isOld: boolean })
   );
 }
 
-/** To the next page, and back to the first; the page before is Back's. */
+/** Links to the next page and back to the first; Back leads to the previous one. */
 export function Pager({ next }: { next: string | null }) {
   const { path, query } = here.value;
   const cursor = query.get('cursor');

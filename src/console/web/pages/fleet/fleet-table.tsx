@@ -48,7 +48,7 @@ export function FleetTable({ devices }: { devices: readonly ListedDevice[] }) {
   );
 }
 
-/** All of this page, or none of it. */
+/** Selects all devices of this page, or none. */
 function PickPage({ devices }: { devices: readonly ListedDevice[] }) {
   const box = useRef<HTMLInputElement>(null);
   const number = devices.filter(({ uuid }) => isSelected(uuid)).length;
@@ -69,7 +69,7 @@ function PickPage({ devices }: { devices: readonly ListedDevice[] }) {
   );
 }
 
-/** A column by which the service sorts; once more turns it round. */
+/** A column that the service sorts by; a second click reverses it. */
 function Sortable({ column, label }: { column: 'name' | 'lastSeenTs'; label: string }) {
   const sort = queryOf('sort') || 'name';
   const isUp = sort === column;
@@ -146,7 +146,9 @@ function withLabel(label: string): string {
   return `?${query.toString()}`;
 }
 
-/** What is acted on: named devices, or all that a filter lets through. It outlives the page: Back finds it. */
+/**
+ * The devices to act on: named ones, or all that match a filter. It outlives the page, so it is still there after Back.
+ */
 type Selection =
   { kind: 'some'; names: ReadonlyMap<string, string> } | { kind: 'all'; filter: FleetFilter };
 
@@ -156,7 +158,7 @@ export const selection = signal<Selection>(none);
 
 export const clearSelection = (): void => void (selection.value = none);
 
-/** Another person selects anew. */
+/** It is cleared when somebody else signs in. */
 const whose = computed(() => accountOf()?.accountAuthUuid);
 effect(() => {
   void whose.value;
@@ -166,7 +168,7 @@ effect(() => {
 export const selectAll = (filter: FleetFilter): void =>
   void (selection.value = { kind: 'all', filter });
 
-/** Of a filter that is not shown any more nothing is selected. */
+/** Drops the selection of a filter that is no longer shown. */
 export function forgetOtherFilter(filter: FleetFilter): void {
   const { value } = selection;
   if (value.kind === 'all' && nameOf(value.filter) !== nameOf(filter)) clearSelection();
@@ -177,7 +179,7 @@ const isSelected = (uuid: string): boolean => {
   return value.kind === 'all' || value.names.has(uuid);
 };
 
-/** Selects these devices of a page, or none of them; `page`: all of it, which stays of a selection of all. */
+/** Selects or deselects devices. If all matching devices were selected, only those of `page` stay selected. */
 function select(
   devices: readonly ListedDevice[],
   isOn: boolean,
@@ -195,17 +197,17 @@ function select(
 const namesOf = (devices: readonly ListedDevice[]) =>
   new Map(devices.map(({ uuid, name }) => [uuid, name]));
 
-/** How many they are; `matching`: how many the filter lets through. */
+/** How many are selected; `matching`: how many devices match the filter. */
 export const countSelected = (of: Selection, matching: number): number =>
   of.kind === 'all' ? matching : of.names.size;
 
-/** The same for a request. */
+/** The same as members of a request. */
 export const toTarget = (of: Selection): Pick<DeviceAction, 'deviceAuthUuids' | 'filter'> =>
   of.kind === 'all'
     ? { filter: toDeviceFilter(of.filter) }
     : { deviceAuthUuids: [...of.names.keys()] };
 
-/** What is wrong with a device, first; that it is connected only where nothing is. */
+/** Problems of a device first; that it is connected only if there are none. */
 function State({ device }: { device: ListedDevice }) {
   const { uuid, alarmSinceTs, openAlarms = 1, refusedTs, connected } = device;
   const isWrong = alarmSinceTs !== undefined || refusedTs !== undefined;

@@ -12,7 +12,7 @@ import { Ago } from '../../parts/status.tsx';
 import { formatNumber, formatTime } from '../../text/format.ts';
 import { count, t, tryText } from '../../text/t.ts';
 
-/** What is done with many devices: under way, or ended a short time ago. */
+/** Actions on many devices that are running or ended a short time ago. */
 export function JobsPanel() {
   useEffect(followJobs, []);
   if (jobs.value.length === 0) return null;
@@ -42,14 +42,14 @@ function List({ of }: { of: readonly JobEntry[] }) {
   );
 }
 
-/** What is under way, and what ended lately: whoever opens the page later finds it, too. */
+/** Running and recent jobs, also those that another page started. */
 const jobs = signal<JobEntry[]>([]);
 
-/** Those that somebody has put aside. */
+/** Jobs that somebody has dismissed. */
 const dismissed = new Set<string>();
 const shownMs = 15 * 60_000;
 
-/** How often it is asked how far they are; otherwise it is enough to see what others began. */
+/** How often to ask: often for progress, otherwise rarely, to see jobs that others started. */
 const busyMs = 1_000;
 const idleMs = 30_000;
 
@@ -79,23 +79,23 @@ function dismiss(jobId: string): void {
   jobs.value = jobs.value.filter((job) => job.jobId !== jobId);
 }
 
-/** Begins one, and shows it at once. */
+/** Starts a job, and shows it at once. */
 export async function begin(body: DeviceAction): Promise<void> {
   await startAction(body);
-  // It has begun, whatever becomes of this.
+  // The job has started even if this fails.
   await readJobs().catch(() => undefined);
   wake();
 }
 
 let wake = () => {};
 
-/** Follows them while the page is there and visible. Gives what ends that. */
+/** Follows the jobs while the page is open and visible. Returns the function that stops it. */
 function followJobs(): () => void {
   const gone = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const ask = async () => {
     clearTimeout(timer);
-    // What went wrong is said where somebody does something; here it is tried again.
+    // No error is shown here; the next poll tries again.
     if (document.visibilityState === 'visible') await readJobs(gone.signal).catch(() => undefined);
     if (gone.signal.aborted) return;
     const isBusy = jobs.peek().some(({ state }) => state === 'running');
@@ -113,12 +113,12 @@ function followJobs(): () => void {
   };
 }
 
-/** What takes it back; of removing and of ending mutes nothing does. */
+/** The action that undoes it; removing devices and ending mutes cannot be undone. */
 const opposites = { label: 'unlabel', unlabel: 'label', mute: 'unmute' } as const;
 const oppositeOf = (action: string) =>
   action in opposites ? opposites[action as keyof typeof opposites] : null;
 
-/** How far one is, what failed, and how to stop it or to take it back. */
+/** A job's progress and failures, and buttons to stop or undo it. */
 function JobView({ job }: { job: JobEntry }) {
   const [error, setError] = useState<unknown>(null);
   const { jobId, state, done, of, failures, labels, endedTs } = job;
@@ -197,7 +197,7 @@ function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): string {
       case 'unmute':
       case 'remove':
         return t(`jobs.${action}.${tense}`);
-      // What a later service can do.
+      // An action of a later version of the service.
       default:
         return action;
     }

@@ -8,26 +8,28 @@ import { queryOf } from '../../app/router.ts';
 import { throttle } from '../../app/throttle.ts';
 
 const everyMs = 10_000;
-/** However much is told at once, the list and its counts are asked for no sooner again. */
+/** The list and its counts are read at most once in this time, however much is streamed. */
 const pauseMs = 2_000;
-/** When a device was heard last is written twice a minute: one of before this has come back. */
+/**
+ * The time a device was last heard is written twice a minute: if an older one sends a value, the device has come back.
+ */
 const silentMs = 60_000;
 const mostBack = 1_000;
 
 export type FleetAnswer = {
   body: DeviceList;
-  /** Its next page. */
+  /** The cursor of the next page. */
   next: string | null;
-  /** Devices on the pages before. Only for people: which page it is only the cursor knows. */
+  /** How many devices are on the pages before. For display only: the position itself is in the cursor. */
   before: number;
 };
 
 type Fleet = Query<FleetAnswer> & {
-  /** It is the answer to an earlier question: the new one is under way. */
+  /** This answers an earlier query; the new one is under way. */
   isOld: boolean;
 };
 
-/** A page of devices, as it changes. The one before stays until another is there. */
+/** A page of devices, kept up to date. The previous page stays until the new one is there. */
 export function useFleet(filter: FleetFilter): Fleet {
   const key = `fleet/${JSON.stringify(filter)}`;
   const query = useQuery(key, (signal) => listDevices(filter, signal), { everyMs });
@@ -40,8 +42,8 @@ export function useFleet(filter: FleetFilter): Fleet {
 }
 
 /**
- * What the stream tells that changes rows and counts: who connects and leaves, alarms, events of devices (a profile
- * was answered), and a value of one that is shown as silent. Rows change at once, counts with the next answer.
+ * Handles what changes rows and counts: connects and disconnects, alarms, events of devices (such as an answer to a
+ * profile), and a value from a device that is shown as silent. Rows change at once, counts with the next answer.
  */
 function watchStream(shown: () => readonly ListedDevice[]): () => void {
   /** Devices that came back, until the list says so or `everyMs` has passed. */
@@ -67,7 +69,7 @@ function watchStream(shown: () => readonly ListedDevice[]): () => void {
   const end = onStream((message) => {
     if (moves(message)) ask();
     if (message.kind === 'ask-again') reload('labels');
-    // That it was heard is written a second later.
+    // The service writes the new time about a second later.
     if (message.kind === 'values' && hasReturned(message.values)) setTimeout(ask, pauseMs);
     if (message.kind === 'presence' || message.kind === 'values') hearAll(message);
   });
@@ -77,7 +79,7 @@ function watchStream(shown: () => readonly ListedDevice[]): () => void {
   };
 }
 
-/** An answer in which nothing changes stays as it is: rows are not drawn again. */
+/** An unchanged answer stays the same object, so that rows are not drawn again. */
 function hearAll(message: StreamMessage): void {
   reviseAll<FleetAnswer>('fleet/', (answer) => {
     const devices = answer.body.devices.map((device) => hear(device, message));

@@ -22,7 +22,7 @@ export { textOf } from '../../parts/form.tsx';
 type Mode = 'sign-in' | 'register' | 'forgotten';
 type View = Omit<SessionView, 'timestamp'>;
 
-/** The way in; where nobody has an account yet, the first one is made. */
+/** The sign-in page; if no account exists yet, it creates the first one. */
 export function SignInPage({ view }: { view: View }) {
   const { firstRun, openRegistration, mail } = view;
   const [mode, setMode] = useState<Mode>(firstRun && openRegistration ? 'register' : 'sign-in');
@@ -81,7 +81,7 @@ function hintOf(mode: Mode, firstRun: boolean): string {
   return t(mode === 'register' && firstRun ? 'signIn.welcomeHint' : 'signIn.about');
 }
 
-/** Asks for a mail with a link; the answer does not tell whether there is such an account. */
+/** Requests a mail with a link; the answer does not reveal whether the account exists. */
 function ForgottenForm() {
   const [sentTo, setSentTo] = useState('');
   const form = useForm(async (values) => {
@@ -116,7 +116,7 @@ function explain(error: ApiError): Refusal | null {
 
 type FormProps = { isNew: boolean; submit: (credentials: Credentials) => Promise<void> };
 
-/** E-mail address and password, to sign in or to make an account. */
+/** E-mail address and password, to sign in or to create an account. */
 function CredentialsForm({ isNew, submit }: FormProps) {
   const form = useForm(
     (values) =>
@@ -137,7 +137,7 @@ function CredentialsForm({ isNew, submit }: FormProps) {
   );
 }
 
-/** Which of the two is wrong is not said, for strangers try addresses. */
+/** Does not say which of the two is wrong, because strangers try addresses. */
 function explainWrong({ status }: ApiError): Refusal | null {
   return status === 401 ? { field: 'password', text: t('signIn.wrong') } : null;
 }

@@ -3,11 +3,11 @@ import { formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { nameOfSense } from '../../api/devices.ts';
 
-/** What somebody is told of: values beyond limits, by sId, and silence. */
+/** What somebody is notified of: values outside limits, by sId, and silence. */
 export type Rules = {
   above: Record<string, number>;
   below: Record<string, number>;
-  /** 0: not told of silence. */
+  /** 0: silence is ignored. */
   silentMs: number;
 };
 
@@ -18,7 +18,9 @@ type Threshold = Partial<NonNullable<PurposeEvent['causes'][number]['threshold']
 
 const actions = { alarm: true, cloud: { sendEvent: true, sendPush: true } };
 
-/** One state that watches for all of it. Names say what happened, for they stand in the messages. */
+/**
+ * A purpose with one state that watches for all of it. Event names say what happened, because messages contain them.
+ */
 export function purposeOf(rules: Rules, senses: readonly Sense[]): Purpose {
   const cause = (sId: string, more: object) => ({ sId, orderId: 0, ...more });
   const events = [
@@ -46,7 +48,7 @@ export function purposeOf(rules: Rules, senses: readonly Sense[]): Purpose {
             ]),
       ];
     }),
-    // Each sense has to be silent: one that goes on says that the device is there.
+    // All senses must be silent: a value of any of them shows that the device is there.
     ...(rules.silentMs === 0 || senses.length === 0
       ? []
       : [
@@ -69,7 +71,7 @@ export function purposeOf(rules: Rules, senses: readonly Sense[]): Purpose {
   } as unknown as Purpose;
 }
 
-/** The rules of an installed profile; null where it says more than these can. */
+/** The rules of an installed profile; null if it contains more than these rules can express. */
 export function rulesIn(purposes: readonly Purpose[]): Rules | null {
   const [purpose, ...others] = purposes;
   const [state, ...more] = purpose?.states ?? [];
@@ -95,7 +97,7 @@ export function rulesIn(purposes: readonly Purpose[]): Rules | null {
   return rules;
 }
 
-/** Whether the rules are all that there is: what the page saves in its place loses nothing. */
+/** Whether the rules cover the whole profile, so that saving them loses nothing. */
 export function isAllOf(rules: Rules, purposes: readonly Purpose[]): boolean {
   const events = purposes.flatMap(({ states }) => states.flatMap(({ events }) => events));
   const silent = rules.silentMs === 0 ? 0 : 1;
@@ -103,7 +105,7 @@ export function isAllOf(rules: Rules, purposes: readonly Purpose[]): boolean {
   return events.length === number && events.every(isPlain);
 }
 
-/** It has nothing but what this page writes. */
+/** It contains only what this page writes. */
 function isPlain({ actions: asked, causes }: PurposeEvent): boolean {
   if (JSON.stringify(bare(asked)) !== JSON.stringify(bare(actions))) return false;
   return causes.every(
@@ -114,7 +116,7 @@ function isPlain({ actions: asked, causes }: PurposeEvent): boolean {
   );
 }
 
-/** Without what is absent, false or empty, in one order. */
+/** Removes absent, false and empty members, and sorts the rest. */
 function bare(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value === false ? undefined : value;
   const members = Object.entries(value)

@@ -13,7 +13,7 @@ import { Answered, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import { isAllOf, isEmpty, noRules, purposeOf, type Rules, rulesIn } from './rules.ts';
 
-/** The simplest alarms of a device: its values beyond limits, and silence. */
+/** The simplest alarms of a device: its values outside limits, and silence. */
 export function WatchPage({ uuid }: { uuid: string }) {
   const query = useQuery(`configuration/${uuid}`, (signal) => getConfiguration(uuid, signal));
   return (
@@ -50,7 +50,7 @@ export function WatchPage({ uuid }: { uuid: string }) {
   );
 }
 
-/** What was installed last, whether the device has taken it or not. */
+/** What was installed last, whether or not the device has accepted it. */
 function purposesOf({ currentProfile, pendingProfile }: DescribedDevice): Purpose[] {
   if ('purposes' in pendingProfile) return pendingProfile.purposes;
   return 'purposes' in currentProfile ? currentProfile.purposes : [];
@@ -61,13 +61,13 @@ type FormProps = {
   name: string;
   senses: Sense[];
   rules: Rules;
-  /** Purposes that say more than this page can show, and are lost when it saves. */
+  /** Purposes that contain more than this page can show; saving replaces them. */
   replaces: readonly Purpose[];
 };
 
 const silences = [0, 900_000, 3_600_000, 21_600_000, 86_400_000] as const;
 
-/** A limit above and below for each sense, and how long silence may last. */
+/** An upper and a lower limit for each sense, and how long silence may last. */
 export function WatchForm({ uuid, name, senses, rules, replaces }: FormProps) {
   const [isNothing, setIsNothing] = useState(false);
   const [asking, setAsking] = useState<Rules | null>(null);
@@ -178,13 +178,13 @@ function readRules(values: FormData, senses: Sense[]): Rules {
   return { above: limits('above'), below: limits('below'), silentMs };
 }
 
-/** Those who are told: confirmed addresses, and webhooks. */
+/** Who is notified: confirmed addresses, and webhooks. */
 export function readyIn({ emails, webhooks }: Contacts): string[] {
   const confirmed = emails.filter(({ confirmed }) => confirmed);
   return [...confirmed.map(({ address }) => address), ...webhooks.map(({ url }) => url)];
 }
 
-/** Whom the messages reach: an alarm that nobody hears of is none. */
+/** Who receives the messages: an alarm that nobody hears of is useless. */
 export function WhoIsTold() {
   const query = useQuery('account/contacts', getContacts);
   return (

@@ -74,7 +74,7 @@ export const device: Record<keyof typeof enDevice, string> = {
   'rejection.todo.expired-timestamp': 'Der Messwert ist älter als der aufbewahrte Verlauf.',
 };
 
-/** Was unter dem Verlauf eines Geräts steht. */
+/** Texts of the tabs below a device's chart. */
 export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
   'device.told': 'Benachrichtigungen',
   'device.profile': 'Profil',

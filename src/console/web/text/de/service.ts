@@ -1,6 +1,6 @@
 import type { ErrorCode, RejectionReason } from '../../api/types.ts';
 
-/** What a device sent that was refused or remarked on, by its reason. `{name}`: of the member it is about. */
+/** Rejections and remarks about what a device sent, by reason. `{name}`: the member concerned. */
 export const rejections: Record<RejectionReason, string> = {
   'invalid-json': 'Die Nachricht ist kein JSON.',
   'invalid-payload': 'Eine Angabe fehlt oder ist falsch: {name}',
@@ -30,7 +30,7 @@ export const rejections: Record<RejectionReason, string> = {
   'more-of-minute': 'Weiteres aus derselben Minute',
 };
 
-/** Why the service did not do what was asked, by the code of the problem. */
+/** Why the service refused a request, by the code of the problem. */
 export const problems: Record<ErrorCode, string> = {
   'invalid-input': 'Eine Angabe ist ungültig.',
   unauthenticated: 'Die Anmeldung ist ungültig oder abgelaufen.',

@@ -63,7 +63,7 @@ export const device = {
   'rejection.todo.expired-timestamp': 'The measurement is older than the history that is kept.',
 } as const;
 
-/** What stands below the chart of a device. */
+/** Texts of the tabs below a device's chart. */
 export const deviceTabs = {
   'device.told': 'Notified',
   'device.profile': 'Profile',

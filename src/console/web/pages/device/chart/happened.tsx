@@ -18,7 +18,7 @@ type LanesProps = {
   profile: CurrentProfile | null;
 };
 
-/** States, alarms and events on the time of the charts above. */
+/** States, alarms and events on the time axis of the charts above. */
 export function Lanes({ happened, span, senses, profile }: LanesProps) {
   const { events, isCut, alarms } = happened;
   const states = useMemo(
@@ -48,10 +48,10 @@ type StripProps = {
   look: 'state' | 'alarm';
 };
 
-/** Seen at the end of the strip, too; as chart.css has it. */
+/** Keeps a segment visible at the end of the strip; the same as in chart.css. */
 const leastPx = 3;
 
-/** Parts of time beside each other, below the plots and as wide as they. */
+/** Consecutive spans of time, below the plots and as wide as they are. */
 export function Strip({ label, segments, span, look }: StripProps) {
   return (
     <div class="lane">
@@ -73,7 +73,7 @@ export function Strip({ label, segments, span, look }: StripProps) {
   );
 }
 
-/** Where a time is, or how long from another one, as a part of the width. */
+/** A time, or its distance from another one, as a share of the width. */
 const partOf = (ts: number, { start, end }: Span, from = start): string =>
   `${((ts - from) / (end - start)) * 100}%`;
 
@@ -88,7 +88,7 @@ type MarksProps = {
 
 const markPx = 24;
 
-/** Events as marks; each opens what it was and why. Marks that would touch are one. */
+/** Events as marks; opening one shows what happened and why. Marks that would overlap are merged. */
 function Marks({ events, isCut, span, senses, profile }: MarksProps) {
   const lane = useRef<HTMLOListElement>(null);
   const width = useWidth(lane, 600);
@@ -179,12 +179,12 @@ export type Happened = {
   events: readonly EventView[];
   /** There were more, older ones. */
   isCut: boolean;
-  /** Its last move before the span; null: none is known. */
+  /** Its last change of state before the span; null if none is known. */
   before: EventView | null;
   alarms: readonly ListedAlarm[];
 };
 
-/** More marks than that nobody tells apart. */
+/** Nobody can tell more marks than this apart. */
 const mostEvents = 500;
 const alarmPages = 3;
 
@@ -203,7 +203,7 @@ export async function loadHappened(
   return { events, isCut, before, alarms };
 }
 
-/** Alarms that were open at some time of the span; the newest 300 of the device are looked at. */
+/** Alarms that were open at some time in the span, among the newest 300 of the device. */
 async function listAlarmsOf(uuid: string, span: Span, signal: AbortSignal): Promise<ListedAlarm[]> {
   const found: ListedAlarm[] = [];
   let cursor = '';
@@ -219,7 +219,7 @@ async function listAlarmsOf(uuid: string, span: Span, signal: AbortSignal): Prom
   );
 }
 
-/** Whether it is an event or an alarm of the device. */
+/** Whether the message is an event or an alarm of the device. */
 export function happensTo(uuid: string, message: StreamMessage): boolean {
   if (message.kind === 'event') return message.event.deviceAuthUuid === uuid;
   return message.kind === 'alarm' && message.deviceAuthUuid === uuid;

@@ -30,7 +30,7 @@ import { CsvButton } from './value-table.tsx';
 type HistoryProps = {
   uuid: string;
   senses: ReadonlyMap<string, Sense>;
-  /** null: none is installed. */
+  /** null if none is installed. */
   profile: CurrentProfile | null;
 };
 
@@ -91,7 +91,7 @@ export function History({ uuid, senses, profile }: HistoryProps) {
   );
 }
 
-/** As the configuration has them. */
+/** In the order of the configuration. */
 function inOrder(all: readonly Series[], senses: ReadonlyMap<string, Sense>): readonly Series[] {
   const order = [...senses.keys()];
   return all.toSorted((one, other) => order.indexOf(one.sId) - order.indexOf(other.sId));
@@ -105,7 +105,7 @@ function Nothing({ isZoomed }: { isZoomed: boolean }) {
   );
 }
 
-/** What is appended meanwhile says nothing of what came late. */
+/** The stream appends new values but not late ones, so read everything again. */
 const everyMs = 60_000;
 
 type HistoryQueries = {
@@ -114,7 +114,7 @@ type HistoryQueries = {
   happened: Query<Happened>;
 };
 
-/** What the range in the URL holds. One that ends now moves on, and gets what is heard. */
+/** The data of the range in the URL. A range that ends now moves on, and the stream adds to it. */
 function useHistory(uuid: string): HistoryQueries {
   const [heardTs, setHeardTs] = useState(0);
   const range = readRange(Math.max(clock.value, heardTs));
@@ -146,7 +146,7 @@ function useHistory(uuid: string): HistoryQueries {
   return { range, series: useKept(uuid, series), happened: useKept(uuid, happened) };
 }
 
-/** Shows the answer before until there is another one: of this device. */
+/** Shows the previous answer until there is a new one, for the same device. */
 function useKept<T>(uuid: string, query: Query<T>): Query<T> {
   const kept = useRef<{ uuid: string; data: T }>(null);
   if (query.data !== undefined) kept.current = { uuid, data: query.data };
@@ -154,7 +154,7 @@ function useKept<T>(uuid: string, query: Query<T>): Query<T> {
   return { ...query, data: kept.current.data };
 }
 
-/** Lengths up to now, and how far it is zoomed into. */
+/** Ranges that end now, and how far the chart is zoomed in. */
 function Ranges({ range }: { range: Range }) {
   const choose = (name: RangeName) => setQuery({ range: name, from: '', to: '' });
   const { start, end } = range;
@@ -184,7 +184,7 @@ function Ranges({ range }: { range: Range }) {
   );
 }
 
-/** For who has no wheel, no keys and no second finger. */
+/** For people without a wheel, a keyboard or a second finger. */
 function Zooms({ range }: { range: Range }) {
   return (
     <div class="zooms">
@@ -210,10 +210,10 @@ function Zooms({ range }: { range: Range }) {
   );
 }
 
-/** More than that make a page that nobody looks through. */
+/** More than this would make the page too long to look through. */
 const shownFirst = 4;
 
-/** Which senses the URL asks for; without any the first. */
+/** The senses that the URL asks for; the first ones if it names none. */
 function shownOf(all: readonly Series[], asked: string): readonly Series[] {
   const names = asked.split(',');
   const found = all.filter(({ sId }) => names.includes(sId));

@@ -18,10 +18,10 @@ export type MapProps = {
 };
 
 const height = 300;
-/** Fewer are drawn as points, too. */
+/** Shorter tracks are drawn with their points. */
 const mostPoints = 300;
 
-/** The way of a device, with the areas of its profile, on outlines of the continents: no server of maps is asked. */
+/** The track of a device and the areas of its profile, on outlines of the continents; no map server is asked. */
 export function PlaceMap({ label, track, newest, areas }: MapProps) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box, 640);
@@ -86,7 +86,7 @@ function Drawing({ label, track, newest, areas, view, size, onMove }: DrawingPro
       role="img"
       aria-label={label}
       onPointerDown={({ pointerType, clientX, clientY, pointerId, currentTarget }) => {
-        // A finger scrolls the page; the buttons are for it.
+        // A finger scrolls the page; for the map there are buttons.
         if (pointerType === 'touch') return;
         dragged.current = { x: clientX, y: clientY };
         currentTarget.setPointerCapture(pointerId);
@@ -144,12 +144,12 @@ const topology = land as unknown as Topology;
 const outlines = feature(topology, topology.objects['land'] as never);
 
 const marginPx = 32;
-/** About 200 m to each side: nearer than that positions are noise. */
+/** About 200 m on each side: closer than that, positions are noise. */
 const leastDegrees = 0.002;
 /** Where Mercator's square ends. */
 const mostLat = 85;
 
-/** A view that holds all of some positions. */
+/** A view that contains all the positions. */
 export function fit(positions: readonly Position[], size: Size): View {
   const lats = positions.map(({ lat }) => Math.min(Math.max(lat, -mostLat), mostLat));
   const longs = positions.map(({ long }) => long);
@@ -178,10 +178,10 @@ export const wholeWorld = ({ width, height }: Size): View => ({
   scale: Math.min(width / (2 * Math.PI), height / inhabited),
 });
 
-/** A pixel is about 10 cm: positions have no more. */
+/** A pixel is about 10 cm: positions are no more precise. */
 const nearest = 6e7;
 
-/** From the whole world on to where a device stands. */
+/** From the whole world down to the spot where a device is. */
 export const boundScale = (scale: number, size: Size): number =>
   Math.min(Math.max(scale, wholeWorld(size).scale), nearest);
 
@@ -202,7 +202,7 @@ export const pathOfLand = (projection: GeoProjection): string =>
 const lineDegrees = [30, 10, 5, 1, 0.5, 0.1, 0.05, 0.01, 0.005, 0.001];
 const leastLinePx = 90;
 
-/** Lines of latitude and longitude, some hundred pixels from each other. */
+/** Lines of latitude and longitude, some hundred pixels apart. */
 export function pathOfGrid(projection: GeoProjection, { center, scale }: View, size: Size): string {
   const pxOf = (degrees: number) => (degrees * Math.PI * scale) / 180;
   const step = lineDegrees.findLast((degrees) => pxOf(degrees) >= leastLinePx) ?? 30;

@@ -5,14 +5,14 @@ import type { CurrentProfile } from '../tab.ts';
 export type Position = { lat: number; long: number };
 export type Located = Position & { ts: number };
 
-/** Those of the values that are positions. */
+/** The values that are positions. */
 export function placesOf(values: readonly MeasurementView[]): (Located & { sId: string })[] {
   return values.flatMap(({ sId, val, ts }) =>
     typeof val === 'number' ? [] : [{ sId, ts, lat: val.lat, long: val.long }],
   );
 }
 
-/** An area of the installed profile, with the event that it is of. */
+/** An area of the installed profile, with the event that uses it. */
 export type Area = { name: string; points: readonly Position[] };
 
 /** The areas that positions of a sense are compared with. */

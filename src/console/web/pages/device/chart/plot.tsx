@@ -8,7 +8,7 @@ import { language, locale } from '../../../text/t.ts';
 import { alonePlaces, dateOf, inView, type Series, type Span, toColumns } from './points.ts';
 import type { Limit } from './thresholds.ts';
 
-/** Mean with the band of least to most. A table says the same. */
+/** The mean, with a band from the smallest to the largest value. A table says the same. */
 export function Plot(props: PlotProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot>(null);
@@ -50,12 +50,12 @@ const show = (plot: UPlot, { start, end }: Span) =>
   plot.setScale('x', { min: start / 1_000, max: end / 1_000 });
 
 const plotHeight = 180;
-/** What is left and right of the plot: strips below it have the same (chart.css). */
+/** Space left and right of the plot; the strips below have the same (chart.css). */
 const axisPx = 56;
 const rightPx = 28;
 const leastDragPx = 8;
 
-/** How uPlot draws a sense. What changes is read from `latest` when it draws. */
+/** How uPlot draws a sense. Whatever may change is read from `latest` at each drawing. */
 function optionsOf(width: number, latest: { current: PlotProps }): UPlot.Options {
   const colors = colorsOf();
   const grid = { stroke: colors.grid, width: 1 };
@@ -69,7 +69,7 @@ function optionsOf(width: number, latest: { current: PlotProps }): UPlot.Options
     legend: { show: false },
     tzDate: (seconds) => UPlot.tzDate(dateOf(seconds * 1_000), zone),
     cursor: {
-      // The pointer moves in all charts of the page; what is dragged across one zooms once.
+      // The pointer moves in all charts of the page, but dragging across one zooms only once.
       sync: { key: 'device', filters: { pub: isMove, sub: isMove } },
       drag: { x: true, y: false, setScale: false },
     },
@@ -114,18 +114,18 @@ function optionsOf(width: number, latest: { current: PlotProps }): UPlot.Options
   };
 }
 
-/** A value between gaps, such as the first of a device, has no line: it is a point. */
+/** A value between gaps, such as a device's first one, has no line, so it is drawn as a point. */
 const alone: UPlot.Series.Points.Filter = (plot, series) => alonePlaces(plot.data[series] ?? []);
 
 const isMove = (type: string) => type === 'mousemove' || type === 'mouseleave';
 
-/** Room for the values and for the limits that are near. */
+/** Fits the values, and limits that are near. */
 function rangeOf(min: number | null, max: number | null, latest: PlotProps): UPlot.Range.MinMax {
   const values = latest.limits.map(({ value }) => value);
   if (min === null || max === null)
     return UPlot.rangeNum(Math.min(...values, 0), Math.max(...values, 1), 0.1, true);
   const [least, most] = inView(min, max, latest);
-  // Of a single value uPlot would show all from 0 to its double.
+  // For a single value uPlot would show everything from 0 to twice that value.
   if (least === most) return around(least);
   return UPlot.rangeNum(least, most, 0.1, true);
 }
@@ -135,7 +135,7 @@ const around = (value: number): UPlot.Range.MinMax => {
   return [value - room, value + room];
 };
 
-/** Times of the day, and at midnight the date. */
+/** Times of day, and at midnight the date. */
 function clockValues(zone: string): UPlot.Axis.DynamicValues {
   const options = { timeZone: zone, hour: '2-digit', minute: '2-digit' } as const;
   const time = new Intl.DateTimeFormat(locale(), options);
@@ -154,7 +154,7 @@ function clockValues(zone: string): UPlot.Axis.DynamicValues {
     });
 }
 
-/** The colours of tokens.css: a canvas does not know them by itself. */
+/** The colours of tokens.css, which a canvas cannot use directly. */
 type Colors = Record<
   'ink' | 'grid' | 'line' | 'band' | 'limit' | 'mild' | 'alarm' | 'panel',
   string
@@ -175,7 +175,7 @@ function colorsOf(): Colors {
   };
 }
 
-/** Behind all else: while an alarm of this sense was open. */
+/** Behind everything else: the times when an alarm of this sense was open. */
 function drawAlarms(plot: UPlot, alarms: readonly Span[], { alarm }: Colors): void {
   const { ctx, bbox } = plot;
   ctx.save();
@@ -192,7 +192,7 @@ function drawAlarms(plot: UPlot, alarms: readonly Span[], { alarm }: Colors): vo
 
 const mostLetters = 28;
 
-/** A line for each limit, with the event that it is of. */
+/** A line for each limit, with the name of its event. */
 function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors): void {
   const { ctx, bbox } = plot;
   const { devicePixelRatio: pxRatio } = window;
@@ -214,7 +214,7 @@ function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors): void
     ctx.stroke();
     const right = bbox.left + bbox.width - 4 * pxRatio;
     const text = name.length > mostLetters ? `${name.slice(0, mostLetters)}…` : name;
-    // Readable where the values pass behind it.
+    // An outline, so that the text stays readable in front of the values.
     ctx.setLineDash([]);
     ctx.lineWidth = 3 * pxRatio;
     ctx.strokeStyle = colors.panel;
@@ -233,11 +233,11 @@ type PlotProps = {
   /** Alarms of this sense. */
   alarms: readonly Span[];
   onZoom: (span: Span) => void;
-  /** What is under the pointer, of this or another chart; null: nothing. */
+  /** What is under the pointer, in this chart or another; null: nothing. */
   onPoint: (seconds: number | null, mean: number | null) => void;
 };
 
-/** How wide an element is, px; `first` until that is known. */
+/** The width of an element, px; `first` until it is known. */
 export function useWidth(element: RefObject<HTMLElement | null>, first: number): number {
   const [width, setWidth] = useState(first);
   useLayoutEffect(() => {

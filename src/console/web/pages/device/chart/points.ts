@@ -3,16 +3,16 @@ import type { BucketView, EventView, Sense } from '../../../api/types.ts';
 import type { CurrentProfile } from '../tab.ts';
 import type { Limit } from './thresholds.ts';
 
-/** A moment, or a bucket from `ts` on. */
+/** A single moment, or a bucket that starts at `ts`. */
 export type Point = Pick<BucketView, 'ts' | 'min' | 'max' | 'avg' | 'last' | 'count'>;
 
-/** What a sense measured, oldest first. `widthMs`: of its buckets; 0: these are single values. */
+/** What a sense measured, oldest first. `widthMs`: the width of its buckets; 0: single values. */
 export type Series = { sId: string; widthMs: number; points: readonly Point[] };
 
 /** Times in ms. */
 export type Span = { start: number; end: number };
 
-/** Not the clock: a time of the chart, ms, as uPlot takes it and as ISO 8601 is written. */
+/** Reads no clock: converts a time of the chart, ms, for uPlot and for ISO 8601. */
 // oxlint-disable-next-line no-restricted-globals -- a given time
 export const dateOf = (ts: number): Date => new Date(ts);
 
@@ -21,7 +21,7 @@ type Kind = 'switch' | 'list' | 'number';
 
 const mostListed = 8;
 
-/** How a sense is shown. Its range says so where it has one, and its values have to agree. */
+/** How a sense is shown. Its range decides if it has one, and its values must agree. */
 export function kindOf(sense: Sense | undefined, { points }: Pick<Series, 'points'>): Kind {
   const { min, max, unit, decimals = 0 } = sense ?? {};
   if (min === undefined || max === undefined || unit || decimals > 0) return 'number';
@@ -32,10 +32,10 @@ export function kindOf(sense: Sense | undefined, { points }: Pick<Series, 'point
   return min === 0 && max === 1 ? 'switch' : 'list';
 }
 
-/** A part of a strip. `tone`: which of the strip's colours; the text says the same. */
+/** A part of a strip. `tone`: one of the strip's colours; the text says the same. */
 export type Segment = Span & { text: string; tone: number };
 
-/** Where a device is, by its profile's numbers. */
+/** The state of a device, by the numbers in its profile. */
 type Place = { pId: string; puId: number; stId: number };
 type Move = Extract<EventView, { type: 'device' }>;
 
@@ -44,13 +44,13 @@ type Moved = {
   events: readonly EventView[];
   /** There were more, older ones. */
   isCut: boolean;
-  /** The last move before the span; null: none is known. */
+  /** The last change of state before the span; null if none is known. */
   before: EventView | null;
 };
 
 const tones = 4;
 
-/** The places that the device was in, over time. `say` names a state of a profile that is no longer there. */
+/** The states that the device was in, over time. `say` names a state of a profile that is no longer installed. */
 export function statesOf(
   moved: Moved,
   span: Span,
@@ -79,7 +79,7 @@ export function statesOf(
   return segments;
 }
 
-/** The first place that is known, and from when on. */
+/** The first known state, and since when. */
 function beginOf(
   { events, before, isCut }: Moved,
   first: Move | undefined,
@@ -90,20 +90,21 @@ function beginOf(
   if (isCut)
     return { place: first ? placeBefore(first, profile) : null, ts: oldest?.timestamp ?? span.end };
   if (before?.type === 'device') return { place: placeAfter(before, profile), ts: span.start };
-  // It is in a place since it has the profile.
+  // It has been in a state since it got the profile.
   const ts = Math.max(span.start, profile?.ts ?? span.start);
   if (first) return { place: placeBefore(first, profile), ts: Math.min(ts, first.timestamp) };
   return { place: profile && firstPlace(profile), ts };
 }
 
-/** Where a device is after a move. */
+/** The state of a device after a change. */
 export function placeAfter(
   { event, newValue, cause }: Move,
   profile: CurrentProfile | null,
 ): Place {
   const { pId, puId, stId } = cause.engine;
   if (event !== 'purposeChanged') return { pId, puId, stId: newValue };
-  // A reported move names the place that was entered; one of the service's the event that caused it.
+  // A reported change names the state that was entered; one that the service made names the state of the event that
+  // caused it.
   const entered = puId === newValue ? stId : initialOf(newValue, profile);
   return { pId, puId: newValue, stId: entered };
 }
@@ -122,8 +123,10 @@ function firstPlace({ pId, purposes: [first] }: CurrentProfile): Place | null {
   return first ? { pId, puId: first.puId, stId: first.initStId } : null;
 }
 
-/** With the purpose's name where there are several. Numbers of another profile mean something else. */
-/** What a place is called in the profile; `say` names one of a profile that is no longer there. */
+/**
+ * The name of a state, with the purpose's name if there are several. `say` names a state of a profile that is no longer
+ * installed, because another profile's numbers mean something else.
+ */
 export function nameOf(
   { pId, puId, stId }: Place,
   profile: CurrentProfile | null,
@@ -136,14 +139,14 @@ export function nameOf(
   return purposes.length > 1 ? `${purpose?.name || puId}: ${name}` : name;
 }
 
-/** So many buckets without a value are drawn through; a device may be a little late. */
+/** The line bridges this many buckets without a value, because a device may be a little late. */
 const bridged = 2;
-/** What comes at more than so many times its usual distance comes after a gap. */
+/** A step longer than this many usual ones counts as a gap. */
 const late = 3;
 
 /**
- * Columns as uPlot takes them: seconds, mean, least, most; oldest first. Where nothing was measured for
- * longer than usual a column of nulls makes a gap.
+ * Columns as uPlot takes them: seconds, mean, smallest, largest; oldest first. A column of nulls makes a gap where
+ * nothing was measured for longer than usual.
  */
 export function toColumns({ points, widthMs }: Pick<Series, 'points' | 'widthMs'>): AlignedData {
   const longestMs = gapOf({ points, widthMs });
@@ -162,7 +165,7 @@ export function toColumns({ points, widthMs }: Pick<Series, 'points' | 'widthMs'
   return [times, ...columns];
 }
 
-/** Where values stand that have none beside them. */
+/** Places of values without neighbours. */
 export function alonePlaces(values: ArrayLike<number | null | undefined>): number[] {
   const isThere = (place: number) => typeof values[place] === 'number';
   return Array.from(values, (_, place) => place).filter(
@@ -170,21 +173,21 @@ export function alonePlaces(values: ArrayLike<number | null | undefined>): numbe
   );
 }
 
-/** From how long on nothing measured is a gap, ms. */
+/** How long nothing must be measured to make a gap, ms. */
 export function gapOf({ points, widthMs }: Pick<Series, 'points' | 'widthMs'>): number {
   return Math.max(widthMs * bridged, usualStep(points) * late);
 }
 
-/** The median distance of neighbours, ms: a sense that measures hourly has no gaps between hours. */
+/** The median step between points, ms: a sense that measures hourly has no gaps between hours. */
 function usualStep(points: readonly Point[]): number {
   const steps = points.slice(1).map(({ ts }, place) => ts - (points[place]?.ts ?? ts));
   return steps.sort((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 0;
 }
 
-/** Events that are one mark, newest first. `ts`: where it stands. */
+/** Events that share a mark, newest first. `ts`: the mark's position. */
 export type Cluster = { ts: number; events: EventView[] };
 
-/** Puts events together that are closer than a part of the span. They come newest first. */
+/** Merges events that are closer than a given share of the span. `events`: newest first. */
 export function clusters(
   events: readonly EventView[],
   { start, end }: Span,
@@ -202,14 +205,14 @@ export function clusters(
   return found;
 }
 
-/** A limit that is farther away than the values are apart would press them flat. */
+/** A limit farther away than this many times the range of the values would flatten them. */
 const farthest = 2;
 
 type View = { limits: readonly Limit[]; alarms: readonly Span[]; span: Span };
 
 /**
- * From where to where the values and the limits that are near reach. While an alarm was open, the nearest limit
- * that opens one is near: it is what the reader looks for.
+ * The range of the values and of limits that are near. If an alarm was open in the span, the nearest alarm limit is
+ * included too, because the reader looks for it.
  */
 export function inView(min: number, max: number, { limits, alarms, span }: View): [number, number] {
   const reach = Math.max(max - min, Math.abs(max) / 10) * farthest;
@@ -228,7 +231,7 @@ export function inView(min: number, max: number, { limits, alarms, span }: View)
 
 const header = 'time,sId,name,unit,min,mean,max,values';
 
-/** What is drawn, a row for each value or bucket. Numbers as they are stored, times as ISO 8601 in UTC. */
+/** What is drawn, one row for each value or bucket. Numbers as they are stored, times as ISO 8601 in UTC. */
 export function toCsv(all: readonly Series[], senses: ReadonlyMap<string, Sense>): string {
   const rows = all.flatMap(({ sId, points }) => {
     const { name = '', unit = '' } = senses.get(sId) ?? {};
@@ -241,7 +244,7 @@ export function toCsv(all: readonly Series[], senses: ReadonlyMap<string, Sense>
   return [header, ...rows, ''].join('\r\n');
 }
 
-/** RFC 4180. A name that a spreadsheet would take for a formula is kept as text by an apostrophe. */
+/** RFC 4180. An apostrophe keeps a name as text that a spreadsheet would take for a formula. */
 function quote(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

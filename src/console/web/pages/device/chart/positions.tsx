@@ -19,7 +19,7 @@ type PositionsProps = {
   profile: CurrentProfile | null;
 };
 
-/** Where the device was in the range, and is now: a map for each sense that measures positions. */
+/** Where the device was in the range, and where it is now: a map for each sense that measures positions. */
 export function Positions({ uuid, ...rest }: PositionsProps) {
   const latest = useKnownLatest(uuid);
   const newest = placesOf(latest);
@@ -63,12 +63,12 @@ function SensePositions({ uuid, range, senses, profile, place }: SensePositionsP
   );
 }
 
-/** Its script and the outlines of the continents are loaded where there is a position to show. */
+/** Loads the map's script and the continents' outlines only when there is a position to show. */
 function useMap(): ComponentType<MapProps> | null {
   const [loaded, setLoaded] = useState<{ Map: ComponentType<MapProps> } | null>(null);
   useEffect(() => {
     let isGone = false;
-    // Without it the text below says where the device is.
+    // Without the map, the text below still says where the device is.
     import('./map.tsx').then(
       ({ PlaceMap }) => !isGone && setLoaded({ Map: PlaceMap }),
       () => undefined,

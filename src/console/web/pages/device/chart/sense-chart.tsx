@@ -21,16 +21,16 @@ type SenseChartProps = {
   onPreview: (span: Span | null) => void;
 };
 
-/** As chart.css has them. */
+/** The same as in chart.css. */
 const insets = { left: 56, right: 28 };
 
-/** One sense over time: as a line, or as a strip where it has few values. */
+/** One sense over time: as a line, or as a strip if it has few different values. */
 export function SenseChart(props: SenseChartProps) {
   const { name, sense, series, span, onPreview } = props;
   const readout = useRef<HTMLOutputElement>(null);
   const box = useGestures(span, insets, onPreview);
   const kind = kindOf(sense, series);
-  // Written past the components: a pointer moves a hundred times a second.
+  // Bypasses the components: a pointer moves a hundred times a second.
   const say = (seconds: number | null, mean: number | null) => {
     if (readout.current) readout.current.textContent = sayPoint(seconds, mean, sense);
   };
@@ -92,13 +92,13 @@ function Line({ sense, series, span, profile, alarms, onZoom, say }: LineProps) 
   );
 }
 
-/** What is under the pointer; nothing in a gap. */
+/** What is under the pointer; empty in a gap. */
 const sayPoint = (seconds: number | null, mean: number | null, sense: Sense | undefined) =>
   seconds === null || mean === null
     ? ''
     : `${formatTime(seconds * 1_000)}  ${formatValue(mean, sense)}`;
 
-/** What a chart says to who cannot see it. */
+/** A summary for people who cannot see the chart. */
 function summaryOf(label: string, { points }: Series, sense: Sense | undefined): string {
   if (points.length === 0) return label;
   let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
@@ -108,12 +108,12 @@ function summaryOf(label: string, { points }: Series, sense: Sense | undefined):
 
 type Touched = Map<number, number>;
 
-/** Fingers that move less than that touch a point. */
+/** A finger that moves less than this touches a point. */
 const leastPx = 10;
 
 /**
- * Keys and fingers on a chart: arrows move it, + and - zoom; one finger across moves it, two zoom. `preview`:
- * what a gesture under way shows; null at its end, when the URL has it.
+ * Keys and fingers on a chart: arrows move it, + and - zoom; one finger moves it sideways, two zoom. `preview`: called
+ * with the span while a gesture is under way; with null at its end, when the URL has the span.
  */
 function useGestures(
   span: Span,
@@ -187,7 +187,7 @@ function listen(at: HTMLElement, { insets, span, preview }: Deps): () => void {
   return () => gone.abort();
 }
 
-/** What is shown so that the times that were touched stay under the fingers. */
+/** The span that keeps the touched times under the fingers. */
 function spanOf(first: Span, [a = 0, b]: number[], [x = 0, y]: number[]): Span {
   if (b === undefined || y === undefined) return moveSpan(first, a - x);
   const by = Math.abs(b - a) / Math.max(0.02, Math.abs(y - x));
@@ -202,7 +202,7 @@ function pressKey(event: KeyboardEvent, span: Span): void {
   const next = nextOf(event.key, span);
   if (!next) return;
   event.preventDefault();
-  // A key that is held is one step for Back.
+  // Holding a key down is one step for Back.
   showSpan(next, { replace: event.repeat });
 }
 

@@ -6,10 +6,10 @@ import { formatNumber } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import { gapOf, type Point, type Segment, type Series, type Span } from './points.ts';
 
-/** Of fewer values each is drawn. */
+/** With fewer values than this, each one is drawn. */
 const mostSingle = 2_000;
 
-/** Reads a span: single values of senses that have few in it, buckets of the others. */
+/** Reads a span: single values of senses with few of them, buckets of the others. */
 export async function loadSeries(
   uuid: string,
   span: Span,
@@ -47,7 +47,7 @@ function toPoints(times: readonly number[], values: readonly unknown[]): Point[]
   });
 }
 
-/** Adds values that were heard; of those that come late nothing. A sense that is new had none in the range before. */
+/** Appends streamed values, but not late ones. A new sense had no values in the range before. */
 export function append(
   all: readonly Series[],
   values: readonly LiveValue[],
@@ -91,7 +91,7 @@ const hourMs = 3_600_000;
 export const ranges = { '1h': 1, '6h': 6, '24h': 24, '7d': 168, '30d': 720, '90d': 2_160 } as const;
 export type RangeName = keyof typeof ranges;
 
-/** What the chart shows: a length up to now, or a part that was zoomed into. */
+/** What the chart shows: a range that ends now, or a part that was zoomed into. */
 export type Range = Span & { name: RangeName | null };
 
 /** The range in the URL. */
@@ -108,7 +108,7 @@ export function readRange(nowTs: number): Range {
 const leastMs = 10_000;
 const mostMs = 10 * 366 * 24 * hourMs;
 
-/** Shows a span. It becomes a step that Back undoes, unless it goes on with the one before. */
+/** Shows a span. It becomes a step that Back undoes, unless `replace` continues the previous one. */
 export function showSpan({ start, end }: Span, { replace = false } = {}): void {
   const middle = (start + end) / 2;
   const half = Math.min(Math.max(end - start, leastMs), mostMs) / 2;
@@ -116,13 +116,13 @@ export function showSpan({ start, end }: Span, { replace = false } = {}): void {
   setQuery({ from: String(from), to: String(Math.round(middle + half)) }, { replace });
 }
 
-/** So many times as long, about a point of it: 0 is its start, 1 its end. */
+/** Multiplies the length, with a fixed point: 0 is the start, 1 the end. */
 export function scaleSpan({ start, end }: Span, by: number, about = 0.5): Span {
   const fixed = start + (end - start) * about;
   return { start: fixed - (fixed - start) * by, end: fixed + (end - fixed) * by };
 }
 
-/** Later by a part of its length. */
+/** Moves the span later by a share of its length. */
 export function moveSpan({ start, end }: Span, by: number): Span {
   const ms = (end - start) * by;
   return { start: start + ms, end: end + ms };
@@ -139,7 +139,7 @@ const widths = [
 
 type Width = { bucket: string; ms: number };
 
-/** The bucket of which about a thousand fill the range. */
+/** The bucket width at which about a thousand fill the range. */
 function widthOf({ start, end }: Span): Width {
   const [bucket, ms] = widths.find(([, ms]) => ms >= (end - start) / 1_000) ?? ['1d', 24 * hourMs];
   return { bucket, ms };
@@ -159,7 +159,7 @@ export function alarmSpans(alarms: readonly ListedAlarm[], span: Span): Segment[
     .toSorted((one, other) => one.start - other.start);
 }
 
-/** A sense of few values as a strip: on and off, or a number of a list. */
+/** A sense with few different values as a strip: on and off, or a number of a list. */
 export function valueSegments(series: Series, isSwitch: boolean): Segment[] {
   const { points, widthMs } = series;
   const gapMs = gapOf(series);
@@ -179,10 +179,10 @@ export function valueSegments(series: Series, isSwitch: boolean): Segment[] {
 
 const sayOn = (value: number) => t(value === 0 ? 'chart.off' : 'chart.on');
 
-/** So narrow parts are not told apart. */
+/** Segments narrower than this cannot be told apart. */
 const leastPart = 0.002;
 
-/** What of it lies in the span; parts that are too narrow to be seen become one. */
+/** The segments within the span; those too narrow to be seen are merged. */
 export function thin(segments: readonly Segment[], { start, end }: Span): Segment[] {
   const leastMs = (end - start) * leastPart;
   const shown: Segment[] = [];

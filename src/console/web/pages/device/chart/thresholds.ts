@@ -3,10 +3,10 @@ import { formatValue } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab.ts';
 
-/** A limit of the installed profile. `text`: which event it is of, and what is compared. */
+/** A limit of the installed profile. `text`: its event, and what is compared. */
 export type Limit = { value: number; text: string; name: string; isAlarm: boolean };
 
-/** The limits that values of a sense are compared with. Sums and relative ones have no place on its axis. */
+/** The limits that values of a sense are compared with. Sums and relative limits have no place on its axis. */
 export function limitsOf(
   sId: string,
   sense: Sense | undefined,

@@ -8,7 +8,7 @@ import { dateOf, type Series, type Span, toCsv } from './points.ts';
 const mostRows = 200;
 type ValueTableProps = { label: string; sense: Sense | undefined; series: Series };
 
-/** The same as the chart, for who cannot see or point at it: the newest rows. All of them are in the CSV. */
+/** The chart as a table, for people who cannot see or point at it: the newest rows. The CSV file has all of them. */
 export function ValueTable(props: ValueTableProps) {
   const [isOpen, setIsOpen] = useState(false);
   return (
@@ -64,7 +64,7 @@ const headOf = { min: 'device.least', avg: 'device.mean', max: 'device.most' } a
 
 type Formats = { time: (ts: number) => string; number: (value: number) => string };
 
-/** For many rows at once: to make a format takes longer than to use it a hundred times. */
+/** For many rows: making a format takes longer than using it a hundred times. */
 function createFormats(decimals: number | undefined): Formats {
   const digits =
     decimals === undefined
@@ -94,7 +94,7 @@ export function CsvButton({ uuid, series, senses, span }: CsvButtonProps) {
     link.href = url;
     link.download = `${uuid}_${dayOf(span.start)}_${dayOf(span.end)}.csv`;
     link.click();
-    // Once it is taken: a click begins a download that reads it later.
+    // The download reads the URL after the click, so revoke it later.
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   };
   return (

@@ -105,7 +105,7 @@ function WrongField({ text }: { text: string }) {
   return text === '' ? null : <span class="field-problem">{text}</span>;
 }
 
-/** With the sense that the page was opened for, where it is not there yet; a device without a module gets one. */
+/** Adds the sense that the page was opened for, if it is missing. A device without modules gets one. */
 function withSense(draft: Draft, sId: string): Draft {
   const modules =
     draft.modules.length > 0
@@ -122,7 +122,7 @@ function withSense(draft: Draft, sId: string): Draft {
 }
 
 type Module = Configuration['module'][number];
-/** As they stand in the form's fields. */
+/** The texts in the form's fields. */
 type DraftSense = Record<SenseField, string> & { own: Partial<Sense> };
 type DraftModule = { own: Module; senses: DraftSense[] };
 type Draft = { device: Configuration['device']; modules: DraftModule[] };
@@ -131,7 +131,7 @@ const senseFields = ['sId', 'name', 'unit', 'decimals', 'min', 'max', 'minInterv
 type SenseField = (typeof senseFields)[number];
 const numberFields: readonly SenseField[] = ['decimals', 'min', 'max', 'minInterval'];
 
-/** What the device is called in the form; members that it does not show are kept. */
+/** Fills the form from a configuration, and keeps members that the form does not show. */
 function draftOf({ device, module }: Configuration): Draft {
   const modules = module.map((own) => ({ own, senses: own.senses.map(draftSense) }));
   return { device: { ...device }, modules };
@@ -142,7 +142,7 @@ function draftSense(sense: Sense): DraftSense {
   return { ...(Object.fromEntries(texts) as Record<SenseField, string>), own: sense };
 }
 
-/** A sense that is added, or that the device sent already. */
+/** A new sense, or one that the device has already sent. */
 function newSense(draft: Draft, sId?: string): DraftSense {
   const used = new Set(draft.modules.flatMap(({ senses }) => senses.map(({ sId }) => sId)));
   let number = 16;
@@ -151,7 +151,7 @@ function newSense(draft: Draft, sId?: string): DraftSense {
   return { ...texts, own };
 }
 
-/** What is sent: fields that are empty are left out, numbers that are none stay what was typed. */
+/** What is sent: empty fields are left out; text that is not a number stays as it was typed. */
 function configurationOf({ device, modules }: Draft): Configuration {
   return {
     device,
@@ -170,7 +170,7 @@ function senseOf(draft: DraftSense): Sense {
   return sense as Sense;
 }
 
-/** With a decimal comma too. What is no number is left to the service to refuse, at its place. */
+/** Accepts a decimal comma. Anything that is not a number is left for the service to refuse. */
 function readNumber(text: string): number | string {
   const number = Number(text.replace(/[\u2212\u2013]/g, '-').replace(',', '.'));
   return Number.isFinite(number) ? number : text;
@@ -178,7 +178,7 @@ function readNumber(text: string): number | string {
 
 type FieldProblem = { path: string; message: string };
 
-/** What the service would refuse, at its place and in the reader's language. It looks at everything else itself. */
+/** Finds what the service would refuse, to say it in the reader's language. The service checks everything else. */
 function checkDraft({ modules }: Draft): FieldProblem[] {
   const used = new Set<string>();
   return modules.flatMap(({ senses }, m) =>
@@ -209,16 +209,16 @@ function checkSense(sense: DraftSense, used: Set<string>): FieldProblem[] {
 
 type SenseFieldsProps = {
   sense: DraftSense;
-  /** Where it stands in the configuration, as a JSON Pointer. */
+  /** Its place in the configuration, as a JSON Pointer. */
   path: string;
   problemAt: (path: string) => string;
-  /** It is what the page was opened for. */
+  /** The page was opened for this sense. */
   isWanted: boolean;
   onChange: (field: SenseField, value: string) => void;
   onRemove: () => void;
 };
 
-/** One sense: what it is called, its unit, and between which values it is taken. */
+/** One sense: its name, its unit, and the range of accepted values. */
 function SenseFields(props: SenseFieldsProps) {
   const { sense, path, problemAt, isWanted, onChange, onRemove } = props;
   const box = useRef<HTMLFieldSetElement>(null);
@@ -254,7 +254,7 @@ function SenseFields(props: SenseFieldsProps) {
   );
 }
 
-/** Another unit, and the limits as they were: nothing converts them. */
+/** Whether the unit has changed but the limits have not: nothing converts them. */
 function keepsLimits({ own, unit, min, max }: DraftSense): boolean {
   const isOther = own.unit !== undefined && unit !== '' && unit !== own.unit;
   const isKept = min === String(own.min ?? '') && max === String(own.max ?? '');
@@ -298,7 +298,7 @@ function Field({ field, value, unit, problem, onChange }: FieldProps) {
 
 type NextValueProps = { uuid: string; senses: ReadonlyMap<string, Sense> };
 
-/** After a change: whether what the device sends next is stored. */
+/** After a change, shows whether the device's next values are stored. */
 function NextValue({ uuid, senses }: NextValueProps) {
   const { data: latest } = useLatest([uuid]);
   const before = useRef<ReadonlyMap<string, number> | null>(null);
@@ -323,7 +323,7 @@ function NextValue({ uuid, senses }: NextValueProps) {
   );
 }
 
-/** The newest message that was refused since this is on the screen. */
+/** The newest message that was rejected since this appeared on the screen. */
 function useNewRejection(uuid: string): Rejection | undefined {
   const { data: rejections } = useQuery(
     `rejections/${uuid}`,

@@ -8,7 +8,7 @@ import { t } from '../../../text/t.ts';
 import type { TabProps } from '../tab.ts';
 import { ConfigurationForm } from './configuration-form.tsx';
 
-/** What a person decides of a device: what it is called and measures, its labels, its end. */
+/** What a person can change about a device: its name and senses, its labels, and its removal. */
 export function SettingsTab({ uuid, configuration }: TabProps) {
   return (
     <div class="tab-form">
@@ -19,7 +19,7 @@ export function SettingsTab({ uuid, configuration }: TabProps) {
   );
 }
 
-/** Labels say who is told of the device, and find it in the list. */
+/** Labels decide who is notified of the device, and filter the list. */
 export function LabelsForm({ uuid }: { uuid: string }) {
   const { data } = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal));
   const [typed, setTyped] = useState<string | null>(null);
@@ -62,7 +62,7 @@ export function LabelsForm({ uuid }: { uuid: string }) {
 
 type RemoveProps = { uuid: string; name: string };
 
-/** The end of a device, with all that it measured: its name has to be typed. */
+/** Removes a device with everything it measured, once its name has been typed. */
 export function RemoveDevice({ uuid, name }: RemoveProps) {
   const [isAsked, setIsAsked] = useState(false);
   return (
@@ -80,7 +80,7 @@ export function RemoveDevice({ uuid, name }: RemoveProps) {
 function RemoveDialog({ uuid, name, onCancel }: RemoveProps & { onCancel: () => void }) {
   const [typed, setTyped] = useState('');
   const [error, setError] = useState<unknown>(null);
-  // A device without a name is named by how its identifier begins.
+  // A device without a name is identified by the start of its uuid.
   const expected = name.trim() || uuid.slice(0, 8);
   const remove = async (event: SubmitEvent) => {
     event.preventDefault();

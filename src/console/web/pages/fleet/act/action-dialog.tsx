@@ -17,7 +17,7 @@ const fields = {
   remove: RemoveFields,
 } as const;
 
-/** Asks what an action needs, says with how many devices it is done, and begins it. */
+/** Asks for what an action needs, says how many devices it affects, and starts it. */
 export function ActionDialog({
   what,
   number,
@@ -72,7 +72,7 @@ export function ActionDialog({
   );
 }
 
-/** A label to put on, or to take off; those that there are already are proposed. */
+/** A label to add or to remove; existing ones are suggested. */
 export function LabelFields({ what, onChange }: FieldsProps) {
   const { data: labels = [] } = useLabels();
   const [text, setText] = useState('');
@@ -106,7 +106,7 @@ export function LabelFields({ what, onChange }: FieldsProps) {
   );
 }
 
-/** For how long nobody is told of the chosen devices. */
+/** For how long notifications of the chosen devices are suppressed. */
 export function MuteFields({ onChange }: FieldsProps) {
   return (
     <>
@@ -116,7 +116,7 @@ export function MuteFields({ onChange }: FieldsProps) {
   );
 }
 
-/** There is no way back: the name of the one device, or their number, has to be typed. */
+/** This cannot be undone, so the device's name or the number of devices must be typed. */
 export function RemoveFields({ number, onChange }: FieldsProps) {
   const [text, setText] = useState('');
   const { value } = selection;
@@ -142,14 +142,14 @@ export function RemoveFields({ number, onChange }: FieldsProps) {
   );
 }
 
-/** What an action takes beside its devices. */
+/** What an action needs besides its devices. */
 export type Asked = Required<Pick<DeviceAction, 'labels'>> | AskedQuiet | Record<string, never>;
 
-/** As it is sent. */
+/** The same as members of the request. */
 export const toMembers = (asked: Asked): Pick<DeviceAction, 'labels' | 'untilTs' | 'reason'> =>
   'forMs' in asked ? quietFromNow(asked as AskedQuiet) : asked;
 
-/** Of a form's fields: `onChange` is given null while they are not filled in. */
+/** Props of a form's fields; they call `onChange` with null while they are incomplete. */
 export type FieldsProps = {
   what: 'label' | 'unlabel' | 'mute' | 'remove';
   number: number;
@@ -158,7 +158,7 @@ export type FieldsProps = {
 
 const named = 5;
 
-/** Which devices it is about, in words: some by name, or what they have in common. */
+/** Which devices it affects, in words: some names, or the filter that they match. */
 export function Affected() {
   const { value } = selection;
   if (value.kind === 'all') return <p class="fine">{describeFilter(value.filter)}</p>;

@@ -14,7 +14,10 @@ type Name = Exclude<(typeof acts)[number], 'unmute'>;
 
 type BarProps = { filter: FleetFilter; devices: readonly ListedDevice[]; matching: number };
 
-/** What can be done with the devices that are selected; their number, and all that match beside those of a page. */
+/**
+ * How many devices are selected, what can be done with them, and a button that selects all matching ones, not just this
+ * page.
+ */
 export function SelectionBar({ filter, devices, matching }: BarProps) {
   const [asking, setAsking] = useState<{ what: Name; Dialog: DialogOf } | null>(null);
   const [error, setError] = useState<unknown>(null);
