@@ -165,6 +165,7 @@ test('a device that is forgotten while its bodies arrive has one queue, and one 
     observe: { message() {}, acknowledged() {} },
     log: { info() {}, warn() {}, error() {} },
     now,
+    sendProblem() {},
   });
   const server = createServer((request, response) => {
     void uplink.post(request, response, identity, 'measurements');

@@ -69,7 +69,7 @@ describe.each(databaseKinds)('filters of events on %s', (kind) => {
           recorded,
         );
         const expectedTimes = expected.map(({ ts }) => ts);
-        const taken = recorded.filter(({ type, ts, ...body }) =>
+        const taken = recorded.filter(({ type, ts: _ts, ...body }) =>
           isMatch(Query.parse(query), { type, body }),
         );
         expect(timestamps(taken.map(({ ts }) => ({ timestamp: ts })))).toEqual(expectedTimes);
