@@ -401,9 +401,7 @@ export type AccountsOptions = {
 };
 
 export type AccountsDeps = AccountsOptions & {
-  /**
-   * For work that ends all sessions of an account: runs a few at a time, with fair shares for addresses and accounts.
-   */
+  /** For work that ends all sessions of an account: a few at a time, with fair shares for addresses and accounts. */
   runFairly: RunFairly;
   revokeSession: Sessions['revoke'];
   revokeSessions: Sessions['revokeAll'];

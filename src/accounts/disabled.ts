@@ -3,10 +3,7 @@ import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { lockAccount } from './account.ts';
 
-/**
- * The accounts that the operator has disabled, or that were removed, as this process knows them: up to half a second
- * late.
- */
+/** The accounts that were disabled or removed, as this process knows them: up to half a second late. */
 export type DisabledAccounts = {
   has(accountId: number): boolean;
   /** An account was removed just now: it counts as disabled from here on. */

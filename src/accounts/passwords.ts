@@ -6,15 +6,11 @@ import { type Asker, FairQueue } from '../lib/fair-queue.ts';
 /** RFC 9106 argon2id, the package's default variant, with OWASP's parameters: 19 MiB, 2 passes, 1 lane. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
-/**
- * The hash of a password that nobody has, at the same cost: verified if there is no account, so that it takes as long.
- */
+/** The hash of a password that nobody has, at the same cost: verified without an account, to take as long. */
 const nobody =
   '$argon2id$v=19$m=19456,t=2,p=1$kko+BdQAa3QWaiVe2Yxj6Q$ah0VRj1rP7eSdx8YODiuVk44GRGasgPpoIUVM5A2SsQ';
 
-/**
- * `as-sent`: the hash is from before passwords were normalized, and the password contains characters that NFC changes.
- */
+/** `as-sent`: the hash is from before passwords were normalized, of a password that NFC changes. */
 type PasswordMatch = 'normalized' | 'as-sent' | null;
 
 export type Passwords = {

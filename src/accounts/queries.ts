@@ -367,10 +367,7 @@ export async function listLogins(
 /** `reset` and `confirm-email` contain a link; the others report what was done. */
 type MailKind = 'reset' | 'confirm-email' | 'password-reset' | 'email-changed';
 
-/**
- * `accountId` null: somebody who is not logged in requested it, and nothing has yet looked up whether the account
- * exists.
- */
+/** `accountId` null: requested without a login, and nothing has yet looked up whether the account exists. */
 type NewMail = {
   kind: MailKind;
   accountId: number | null;

@@ -23,10 +23,7 @@ import {
   type AlarmNotifier,
 } from './store.ts';
 
-/**
- * Stops all further notifications of this alarm. Changes nothing if it is closed or already acknowledged. Throws
- * `not-found`.
- */
+/** Stops further notifications of this alarm. No change if it is closed or already acknowledged. Throws `not-found`. */
 export function acknowledgeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
   return actOnAlarm(deps, act, alarmId, async (held, { own }) => {
     const set = own && acknowledgedAlarm(own, personOf(act.by), held.ts);
@@ -59,10 +56,7 @@ export type ActDeps = {
   notifier: AlarmNotifier & { putOffPlanned: PutOffPlanned };
 };
 
-/**
- * Whose alarm or device it is, and who acts on it. `within`: only devices that have one of these labels; null: any
- * device.
- */
+/** Whose alarm or device, and who acts. `within`: only devices that have one of these labels; null: any device. */
 export type Act = { accountId: number; within: readonly string[] | null; by: DoneBy };
 
 /** The device to act on. */
@@ -179,10 +173,7 @@ export async function muteWithin(
   await insertEntries(tx, accountId, entries);
 }
 
-/**
- * If the new mute ends sooner than the old one, or ends now, the timer of alarms that the old one postponed moves to
- * that time.
- */
+/** If the new mute ends sooner than the old one, or at once, alarms that the old one postponed are due at that time. */
 function wakenBy(
   device: LoadedDevice | undefined,
   until: Until | null,
@@ -274,10 +265,7 @@ export function snoozeAlarm(
   });
 }
 
-/**
- * Notifications of the alarm's event resume; if it is open and was not announced, it is announced at once. Throws
- * `not-found`.
- */
+/** Notifications of the event resume; an open alarm that was not announced is announced at once. Throws `not-found`. */
 export function unsnoozeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
   return actOnAlarm(deps, act, alarmId, async (held, { of, open }) => {
     const { tx, ts, deviceId, device } = held;

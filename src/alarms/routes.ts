@@ -323,10 +323,7 @@ const exampleQuiet: QuietBody = { untilTs: 1893456000000, reason: 'being repaire
 
 type Value = number | Position;
 
-/**
- * The newest values of senses. If several share a timestamp, the first comes first; `last` is the last of them, if
- * `vals` does not contain it.
- */
+/** The newest values of senses. Values that share a timestamp are in order; `last`: the last one, if not in `vals`. */
 type Newest = Readonly<Record<string, { ts: number; vals: Value[]; last?: Value }>>;
 
 type ListAlarmsDeps = {

@@ -252,14 +252,12 @@ export async function listAlarms(
   { accountId, alarmId, state, deviceUuid, label, within, beforeId, limit }: AlarmFilter,
 ): Promise<FoundAlarm[]> {
   const fits = state ? `and ${inState[state]}` : '';
-  // A device has few open alarms, and they have an index of their own. `a.id + 0` keeps the planner from walking
-  // another index for the order.
+  // A device has few open alarms, and an index of them. `a.id + 0` keeps the planner off another index for the order.
   const hasMany = state === undefined || state === 'closed';
   const isOfLabel = label !== undefined || within !== null;
   const [one, oneIs] =
     alarmId === undefined ? [deviceUuid, `a.device_id = ${ownDevice}`] : [alarmId, 'a.id = $6'];
-  // Alarms of removed devices are not part of the answer, and there are many until they are deleted: do not walk them
-  // either.
+  // Alarms of removed devices are not in the answer, and until they are deleted there are many: do not walk them.
   const isPaged =
     one === undefined && (isOfLabel || (hasMany && (await hasRemoved(sql, accountId))));
   const { rows } = await sql.query<Row>(

@@ -362,10 +362,7 @@ function goOn({ options, nowTs }: DeviceDraft, draft: AlarmDraft, fired: FiredAl
   note(draft, 'fired');
 }
 
-/**
- * The state that the alarm lasts as long as: another state than before, or the one that it already lasts as long as,
- * entered again.
- */
+/** The state that the alarm lasts as long as: one other than before, or the one that it has already, entered again. */
 function lastsWith(alarm: Alarm, { from, movedTo, reportKey }: FiredAlarm): Place | null {
   if (reportKey !== undefined) return movedTo;
   const isAnother = movedTo !== null && !isSamePlace(movedTo, from);
@@ -415,9 +412,7 @@ function waitForFresh({ options, nowTs }: DeviceDraft, alarm: Alarm, { event }: 
   alarm.lookedTs ??= Math.max(event.ts, ...event.cause.senses.map(({ ts }) => ts));
 }
 
-/**
- * An announcement was withdrawn because every delivery failed: the timer announces it again, and nothing before that.
- */
+/** An announcement was withdrawn because every delivery failed: only the timer announces it again. */
 function isInPause({ told, failures, nextTs }: Alarm, nowTs: WallMs): boolean {
   return told === 'withdrawn' && failures > 0 && nextTs !== null && nextTs > nowTs;
 }
@@ -445,10 +440,7 @@ function refuse({ verdicts }: DeviceDraft, event: SenseEvent, because: NotNotifi
 /** How many messages an ask made, for now and for later. If both are 0, `notNotified` says why. */
 export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
 
-/**
- * Writes the results of asks into their alarms, and into the events of the firings. `told`: the results, in the order
- * of the asks.
- */
+/** Writes the results of asks (`told`, in the order of `asks`) into their alarms, and into the events of firings. */
 export function settle(
   asks: readonly PlannedAsk[],
   told: readonly NotifyResult[],
@@ -504,10 +496,7 @@ export function acknowledgedAlarm(alarm: Alarm, by: string, ts: number): AlarmCh
   return { acknowledgedTs: ts, acknowledgedBy: by, nextTs: null, waitsForFresh: false };
 }
 
-/**
- * Withdraws the announcement and the acknowledgement: if the condition still holds when the snooze ends, it is
- * announced then.
- */
+/** Withdraws the announcement and the acknowledgement: if the alarm still lasts after the snooze, it is announced. */
 export function snoozed(alarm: Alarm, { untilTs }: Pick<Quiet, 'untilTs'>): AlarmChange | null {
   if (alarm.closedTs !== null) return null;
   const isAnnounced = alarm.announcedTs !== null;

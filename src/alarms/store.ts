@@ -307,10 +307,7 @@ export async function listWaitingSenses(
   return new Map(rows.map(({ deviceId, sIds }) => [deviceId, new Set(sIds)]));
 }
 
-/**
- * Deletes alarms that closed before `beforeTs` (ms), some thousand rows in each transaction. Returns how many it
- * deleted.
- */
+/** Deletes alarms that closed before `beforeTs` (ms), some thousand rows in each transaction. Returns how many. */
 export function forgetAlarms(db: Sql, beforeTs: number, signal?: AbortSignal): Promise<number> {
   const deleteSome = (limit: number) =>
     db.query(
@@ -357,7 +354,5 @@ export type DecideDeps = AlarmNotifier & {
   mayTellFirings: (accountId: number, events: number) => boolean;
 };
 
-/**
- * How many recorded events the alarms count as that a transaction opened, by account; to be counted after the commit.
- */
+/** How many recorded events a transaction's opened alarms count as, by account; to be counted after the commit. */
 export type Opened = ReadonlyMap<number, number>;

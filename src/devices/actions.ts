@@ -147,10 +147,7 @@ type Relabelled = {
   remove: readonly string[];
 };
 
-/**
- * Adds labels to devices and removes labels from them. Returns the devices that do not exist, and those that would have
- * too many labels.
- */
+/** Adds and removes labels of devices. Returns devices that do not exist, and those that would have too many labels. */
 export async function relabelDevices(
   tx: Sql,
   { accountId, uuids, add, remove }: Relabelled,
@@ -200,10 +197,7 @@ export async function listReachable(
   return rows;
 }
 
-/**
- * Leaves out devices that the action would not change: they have all labels to be added, or none of those to be
- * removed.
- */
+/** Leaves out devices that would not change: they have all labels to be added, or none of those to be removed. */
 async function leaveOutLabelled(
   tx: Sql,
   of: { accountId: number; uuids: readonly string[]; action: string; labels: readonly string[] },

@@ -296,10 +296,7 @@ function createDescribeDevice(db: Sql): DescribeDevice {
   };
 }
 
-/**
- * Puts stored texts together without parsing them: removes the last `}` of `{"device": …, "module": …}` and appends the
- * rest.
- */
+/** Joins stored texts without parsing them: replaces the last `}` of `{"device": …, "module": …}` by the rest. */
 function describe(row: ConfigurationRow, timestamp: number): string {
   const { configuration } = row;
   const current = profileOf(row.current_id, row.current_purposes, row.current_at);

@@ -137,10 +137,7 @@ type Row = ListedDevice & {
   found: number;
 };
 
-/**
- * Limits of what is in memory at once, and read without yielding: the number of devices, and the bytes of their names
- * and labels.
- */
+/** Limits of what is in memory at once, and read without yielding: devices, and bytes of their names and labels. */
 const pageDevices = 2_000;
 const pageNameBytes = 1_048_576;
 

@@ -37,19 +37,14 @@ const savedAtOnce = 1_000;
 /** What this process knows of a device. A device may have several connections. */
 type Sighting = { device: Seen; connections: number; seenTs: number };
 
-/**
- * Records who is connected to this connector. On start it clears the connections of an earlier process that was killed.
- */
+/** Records who is connected to this connector. On start it clears connections that a killed process left. */
 export async function startPresence(deps: PresenceDeps): Promise<PresenceRecorder> {
   const { db, connectorId, clock, tell, onError } = deps;
   const { writeIntervalMs = 1_000, seenIntervalMs = 30_000 } = deps;
   const sightings = new Map<number, Sighting>();
   let moved = new Set<number>();
   let seen = new Set<number>();
-  /**
-   * Heard again after a silence. Written soon, because lists would otherwise show them as silent for another half
-   * minute.
-   */
+  /** Heard again after a silence. Written soon: lists would otherwise show them as silent for half a minute more. */
   let back = new Set<number>();
   let seenWrittenTs = clock();
   let writing = Promise.resolve();

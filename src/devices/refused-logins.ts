@@ -339,10 +339,7 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
     }
   }
 
-  /**
-   * Writes each twice: once after the refusals of this process are stored, and again when those of other processes must
-   * be.
-   */
+  /** Writes each twice: after this process's refusals are stored, and when those of other processes must be. */
   async function writeLetIn(): Promise<void> {
     const nowTs = clock();
     const due = [...letIn.entries()].filter(

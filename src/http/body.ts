@@ -350,7 +350,7 @@ function pointer(place: Place): string {
   return jsonPointer(path);
 }
 
-/** A body that sends no byte for this long has ended. Time in which the reader does not read does not count. */
+/** A body is given up if no byte arrives for this long. Time in which the reader does not read does not count. */
 const stalledMs = 60_000;
 const chunkBytes = 65_536;
 /**

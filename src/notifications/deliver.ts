@@ -131,10 +131,7 @@ function isOfRecipient(kind: MessageChannel, verdict: DriverVerdict, reason: Rea
     : null;
 }
 
-/**
- * Why a message is not sent after all. This is checked at each attempt, because a message that waited may be older than
- * the current rules.
- */
+/** Why a message is not sent after all; checked at each attempt, because it may be older than the current rules. */
 function reasonAgainst(delivery: Delivery, isAllowedNumber: NumberRule): Reason | null {
   if (delivery.isDisabled) return 'account-disabled';
   if (delivery.kind === 'email' && delivery.type !== 'confirm' && !delivery.isConfirmed)
@@ -326,10 +323,7 @@ type DispatcherOptions = {
   clock: Clock;
   /** Makes one attempt and stores its outcome. */
   deliver: (delivery: Delivery) => Promise<void>;
-  /**
-   * How many deliveries may be under way at once in this process: in each lane, for one account, and to one host of
-   * webhooks.
-   */
+  /** Deliveries under way at once in this process: in each lane, for one account, and to one host of webhooks. */
   places: Record<Lane, number>;
   perAccount?: number;
   perHost?: number;

@@ -80,9 +80,7 @@ const alarmsIn = (byAccount: ReadonlyMap<number, AskedOfAccount>): number[] => [
   ),
 ];
 
-/**
- * How much of today's limits these messages' counters have used. The counters stay locked until the transaction ends.
- */
+/** How much of these messages' daily limits is used. The counters stay locked until the transaction ends. */
 export async function lockCountsOf(
   tx: Sql,
   messages: Counted[],
@@ -311,10 +309,7 @@ async function writeSome(
 const typeOf = ({ notification, dueMs }: Allotted): MessageType =>
   dueMs === undefined ? (notification.about?.type ?? 'notice') : 'escalated';
 
-/**
- * Only for webhooks and alarms; an alarm's message may be followed by one that says it is over. All others are text
- * only.
- */
+/** Only for webhooks and alarms, whose end may be reported by another message. All others are text only. */
 function dataOf({ channel, notification }: Allotted): string | null {
   if (channel !== 'webhook' && (notification.about?.alarmId ?? null) === null) return null;
   const { engine, senses } = notification.event.cause;
@@ -333,10 +328,7 @@ export type Ask = Announced & {
   name: string;
 };
 
-/**
- * The result of an ask. `queued`: messages to send now; `planned`: messages delayed by `afterMs`. If both are 0,
- * `notNotified` says why.
- */
+/** `queued`: messages to send now; `planned`: messages delayed by `afterMs`. If both are 0, `notNotified` says why. */
 export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
 
 export type NotifyOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {

@@ -27,8 +27,7 @@ export type UndeliveredLog = {
 };
 
 /**
- * How many receivers have lines of their own. Accounts choose receivers, so the number needs a bound; all others are
- * counted together.
+ * Receivers with lines of their own. Accounts choose receivers, so this needs a bound; the rest are counted together.
  */
 const maxReceivers = 1_000;
 

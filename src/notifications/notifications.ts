@@ -214,15 +214,11 @@ type DeliverySide = {
 
 const hookTimeoutMs = 5_000;
 /**
- * A slow receiver costs a socket. A webhook that was never tried has fewer places, and one that did not answer the last
- * time has few.
+ * A slow receiver costs a socket: webhooks never tried get fewer places, and those that did not answer last time few.
  */
 const hookPlaces = { webhook: 512, 'webhook-new': 256, 'webhook-unanswered': 16 };
 const mailPlaces = 6;
-/**
- * How many database connections all deliveries of this process use at once: deliveries that begin together also end
- * together.
- */
+/** Database connections that all deliveries of this process share: deliveries that begin together also end together. */
 const databasePlaces = 4;
 /** The lease outlasts any delivery, and the transaction that stores its outcome. */
 const leaseMarginMs = 30_000;
@@ -287,8 +283,7 @@ async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> 
       undelivered.flush();
       await announce();
       const nowTs = believedTs();
-      // While the clock is in doubt no message counts as too old; messages to contacts that are gone are still given
-      // up.
+      // While the clock is in doubt no message counts as too old; those to contacts that are gone are still given up.
       await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowTs: clock() });
       if (nowTs !== null) await forgetRecipients(db, nowTs - dayMs);
     },

@@ -43,10 +43,7 @@ export async function takeOldMessages(sql: Sql, nowTs: WallMs): Promise<boolean>
   return true;
 }
 
-/**
- * Whether there are such jobs, and whether this role may take them. Row security would hide them from all but their
- * owner.
- */
+/** Whether there are such jobs, and this role may take them. Row security would hide them from all but their owner. */
 async function findAccess(sql: Sql): Promise<'none there' | 'all' | 'no right'> {
   const { rows } = await sql.query<{ mayTake: boolean }>(
     `select bool_and(
@@ -64,9 +61,7 @@ async function findAccess(sql: Sql): Promise<'none there' | 'all' | 'no right'> 
   return rows[0].mayTake ? 'all' : 'no right';
 }
 
-/**
- * Makes all such messages due in a database that was restored from a portable copy, which does not contain their jobs.
- */
+/** Makes all such messages due in a database restored from a portable copy, which does not contain their jobs. */
 export async function makeOldMessagesDue(sql: Sql): Promise<void> {
   await sql.query(
     `update notification

@@ -38,10 +38,7 @@ type DueQuery = {
   leaseMs: number;
 };
 
-/**
- * None of the three columns lies this far ahead. If one does, it was written by a clock that ran ahead and has been set
- * back.
- */
+/** None of the three columns lies this far ahead, unless a clock that ran ahead wrote it and has been set back. */
 const longestHoldMs = 2 * 86_400_000;
 
 const isOver = (until: string) => `

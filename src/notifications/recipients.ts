@@ -190,10 +190,7 @@ export function createNumberRule(prefixes: readonly string[]): NumberRule {
   };
 }
 
-/**
- * Announces for a few minutes that a process delivers by these channels; deletes processes that were last seen a day
- * ago.
- */
+/** Announces for a few minutes that a process delivers by these channels; deletes processes last seen a day ago. */
 export async function announceChannels(
   sql: Sql,
   process: string,

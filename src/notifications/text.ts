@@ -59,8 +59,8 @@ const basic =
 const extended = '^{}\\[~]|€\f';
 
 /**
- * How many segments an SMS takes: one holds 160 characters of the default alphabet, or 70 others; each of several holds
- * 153 or 67.
+ * How many segments an SMS takes: a single one holds 160 characters of the default alphabet, or 70; each of several 153
+ * or 67.
  */
 export function countSegments(text: string): number {
   let places = 0;

@@ -108,10 +108,7 @@ function toDownlinks(row: DueDownlinkRow, topics: DownTopic[]): Downlink[] {
 
 const received = transition('received');
 
-/**
- * What may be due to a device. `offered`: the profile that is pending, or the current one if the device never received
- * it.
- */
+/** What may be due to a device. `offered`: the pending profile, or the current one if the device never received it. */
 type DueDownlinkRow = {
   device_id: number;
   configuration: Configuration;

@@ -307,9 +307,7 @@ async function findGrowth(
   return rows[0]?.growth ?? null;
 }
 
-/**
- * False if it does not exist, or would grow over the quota; an update that does not grow it is always within the quota.
- */
+/** False if it does not exist, or would grow over the quota. An update that does not grow it is always allowed. */
 async function updatePurpose(
   db: Database,
   accountId: number,

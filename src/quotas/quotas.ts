@@ -158,9 +158,7 @@ export type LimitOf = (accountId: number) => number | Promise<number>;
 
 export type QuotaOverrides = {
   limitsOf: LimitsOf;
-  /**
-   * The quota `loginsPerAccount` of the account with this normalized address; needed before the account is looked up.
-   */
+  /** The quota `loginsPerAccount` for this normalized address; needed before the account is looked up. */
   loginsOf: (email: string) => number;
   close(): Promise<void>;
 };

@@ -97,10 +97,7 @@ export function createEventRate(limitsOf: LimitsOf, monotonicClock: MonotonicClo
   };
 }
 
-/**
- * Share of `eventsPerSecond`. It is small because the feed keeps these entries for a day, and no daily quota counts
- * them.
- */
+/** Share of `eventsPerSecond`; small, because the feed keeps these for a day, and no daily quota counts them. */
 const part = 1 / 10;
 
 /**

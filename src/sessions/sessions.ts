@@ -88,9 +88,7 @@ export type Sessions = {
 export function createSessions(deps: SessionsDeps): Sessions {
   const { store, keys, clock, onRevoked, onEnded, isDisabled, release } = deps;
   const tokens = createTokens(keys.accountTokens);
-  /**
-   * A later time was written by a clock that ran ahead: such a session would otherwise last until time had caught up.
-   */
+  /** A later time was written by a clock that ran ahead: such a session would last until time had caught up. */
   const latestTs = () => clock() + Math.max(0, deps.doubtSpanMs?.() ?? 0) + aheadMs;
 
   const begin = (owner: Owner, kind: SessionKind, livesMs: number): Session => {

@@ -51,10 +51,7 @@ export type SessionStore = {
   create(session: Session, options: CreateOptions): Promise<string[]>;
   /** Null if it never existed, expired or was revoked. As fresh as a query made for it alone. */
   find(sessionId: string, nowTs: WallMs): Promise<Session | null>;
-  /**
-   * Slides an existing session. It goes back in time only from a time that is ahead, and never restores a revoked
-   * session.
-   */
+  /** Slides an existing session; back only from a time that is ahead. Never restores a revoked session. */
   touch(session: Session): Promise<void>;
   /**
    * Replaces the refresh token by its successor and slides the session, atomically: of any number of parallel calls

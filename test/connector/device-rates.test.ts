@@ -66,7 +66,7 @@ describe('a device that catches up', () => {
   test.each([
     ['messages', 1, 1_010],
     ['measurements', 100, 11],
-  ])('may bring so much beyond its rates in a day, in %s', (_of, items, most) => {
+  ])('may send a limited amount beyond its rates in a day, in %s', (_of, items, most) => {
     const rates = store.enter(device(1));
     expect(sendWhileItMay(rates, items)).toBeGreaterThanOrEqual(most);
     expect(beyond).toBeGreaterThanOrEqual(1_000);

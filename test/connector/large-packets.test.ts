@@ -87,7 +87,7 @@ describe('nothing else is larger than 64 KiB', () => {
     '/up/measurement',
     '/up/measurementsx',
     '/down/display',
-  ])('%s: closed before its payload comes', async (path) => {
+  ])('%s: closed before its payload arrives', async (path) => {
     await start();
     const raw = await enter(world);
     const topic = path.startsWith('/') ? `devices/${world.device.uuid}${path}` : path;

@@ -69,7 +69,7 @@ describe.each(ways)('over %s', (way) => {
     [4, 5_000],
     [5, 5_000],
   ] as const)(
-    'all that came before the end is stored, however late the store is: level %i, %i messages',
+    'everything sent before the end is stored, however late the store is: level %i, %i messages',
     async (protocolVersion, count) => {
       const folder = await mkdtemp(join(tmpdir(), 'leaving-'));
       const files = { certFile: join(folder, 'c.crt'), keyFile: join(folder, 'c.key') };

@@ -181,9 +181,9 @@ describe('rates', () => {
   const engine = { pId: 'p', puId: 1, stId: 1, evId: 1, ts: 1 };
   test.each<[string, string, (n: number) => unknown]>([
     ['measurements', 'measurements', (n) => ({ sId: '0x1', val: n })],
-    ['what should be measurements and is not', 'measurements', () => 1],
+    ['invalid measurements', 'measurements', () => 1],
     ['reported events', 'events', () => ({ cause: { engine, senses: [] } })],
-    ['what should be events and is not', 'events', () => 1],
+    ['invalid events', 'events', () => 1],
   ])('%s count one by one', async (_what, topic, itemOf) => {
     const clock = manualClock();
     await start({ now: clock.now, limits: { maxPacketBytes: 262_144 } });

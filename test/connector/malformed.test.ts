@@ -31,10 +31,10 @@ function connect({
 
 describe('a CONNECT of MQTT 3.1.1 is accepted', () => {
   test.each<[string, Partial<Parts>]>([
-    ['as it should be', {}],
-    ['that is one of 3.1', { name: 'MQIsdp' }],
+    ['without a fault', {}],
+    ['of version 3.1', { name: 'MQIsdp' }],
     ['with a will', { flags: 0xc6, will: join(text('WILL'), text('{}')) }],
-    ['with a will that is to be retained', { flags: 0xf6, will: join(text('WILL'), text('{}')) }],
+    ['with a retained will', { flags: 0xf6, will: join(text('WILL'), text('{}')) }],
   ])('%s', async (_what, parts) => {
     const raw = await dial(world, 4);
     const will = parts.will && join(text(`${up}/state`), text(state));
@@ -46,15 +46,15 @@ describe('a CONNECT of MQTT 3.1.1 is accepted', () => {
 describe('a CONNECT of MQTT 3.1.1 is closed without an answer [MQTT-3.1.4-1]', () => {
   test.each<[string, Partial<Parts>]>([
     ['U+0000 in its client identifier [MQTT-1.5.3-2]', { clientId: 'a\0b' }],
-    ['a client identifier that is no UTF-8 [MQTT-1.5.3-1]', { clientId: latin1 }],
+    ['a client identifier that is not UTF-8 [MQTT-1.5.3-1]', { clientId: latin1 }],
     ['the reserved flag [MQTT-3.1.2-3]', { flags: 0xc3 }],
     ['a will QoS of 3 [MQTT-3.1.2-14]', { flags: 0xde, will: join(text('x'), text('{}')) }],
     ['a will QoS without a will [MQTT-3.1.2-13]', { flags: 0xca }],
-    ['a will that is retained without a will [MQTT-3.1.2-15]', { flags: 0xe2 }],
+    ['will retain without a will [MQTT-3.1.2-15]', { flags: 0xe2 }],
     ['U+0000 in its will topic [MQTT-1.5.3-2]', { flags: 0xc6, will: join(text('a\0'), text('')) }],
     ['a password without a user name [MQTT-3.1.2-22]', { flags: 0x42 }],
-    ['a user name that is not there', { flags: 0x02 }],
-    ['more than its flags say', { more: Buffer.from([0]) }],
+    ['a missing user name', { flags: 0x02 }],
+    ['more than its flags state', { more: Buffer.from([0]) }],
   ])('%s', async (_what, parts) => {
     const raw = await dial(world, 4);
     raw.socket.write(connect(parts));
@@ -76,7 +76,7 @@ describe('a connection of MQTT 3.1.1 is closed for', () => {
     ['DUP at QoS 0 [MQTT-3.3.1-2]', () => publish(0x38, `${up}/state`, null)],
     ['QoS 3 [MQTT-3.3.1-4]', () => publish(0x36, `${up}/state`, 1)],
     ['no topic [MQTT-4.7.3-1]', () => publish(0x32, '', 1)],
-    ['a topic that is no UTF-8 [MQTT-1.5.3-1]', () => publish(0x32, join(`${up}/`, latin1), 1)],
+    ['a topic that is not UTF-8 [MQTT-1.5.3-1]', () => publish(0x32, join(`${up}/`, latin1), 1)],
     ['a wildcard in its topic [MQTT-3.3.2-2]', () => publish(0x32, `${up}/+`, 1)],
     ['flags of SUBSCRIBE [MQTT-3.8.1-1]', () => packet(0x80, id(1), text('a'), 0)],
     ['a SUBSCRIBE without a filter [MQTT-3.8.3-3]', () => packet(0x82, id(1))],

@@ -43,7 +43,7 @@ describe('an unknown member is reported with its place', () => {
         module: [{ moduleId: 'm', senses: [good].map(({ sId }) => ({ sId, unit: 'C' })) }],
       },
     ],
-  ])('and nothing is said of %s %j, nor is anybody asked', (topic, sent) => {
+  ])('nothing is reported for %s %j, and nobody is asked', (topic, sent) => {
     let asked = 0;
     const { rejections } = parse(topic, sent, () => (asked += 1) > 0);
     expect([rejections, asked]).toEqual([[], 0]);

@@ -32,7 +32,7 @@ describe('bytes', () => {
       '[{"sId":"0x1"',
       'The payload is not JSON: line 1, column 14: expected , or }, found the end of the payload',
     ],
-  ])('%j is told where it stops being JSON', (payload, message) => {
+  ])('%j is reported with the place where it stops being JSON', (payload, message) => {
     const { rejections } = parse('measurements', Buffer.from(payload));
     expect(rejections).toEqual([{ reason: 'invalid-json', message }]);
   });
@@ -71,15 +71,15 @@ describe('measurements', () => {
   });
 
   test.each([
-    ['a val beyond every number', Buffer.from('{"sId":"0x1","val":1e999}'), '/val'],
-    ['a val that is no number', { sId: '0x1', val: '21' }, '/val'],
+    ['a val beyond all numbers', Buffer.from('{"sId":"0x1","val":1e999}'), '/val'],
+    ['a val that is not a number', { sId: '0x1', val: '21' }, '/val'],
     ['a latitude beyond the pole', { sId: '0x1', val: { lat: 91, long: 0 } }, '/val/lat'],
     ['half a position', { sId: '0x1', val: { lat: 1 } }, '/val'],
     ['a ts with a fraction', { sId: '0x1', val: 1, ts: 1.5 }, '/ts'],
-    ['a ts in text', { sId: '0x1', val: 1, ts: '5' }, '/ts'],
+    ['a ts as text', { sId: '0x1', val: 1, ts: '5' }, '/ts'],
     ['a ts before 1970', { sId: '0x1', val: 1, ts: -1 }, '/ts'],
-    ['a sense that no store can name', { sId: 'a\0', val: 1 }, '/sId'],
-    ['a number alone', 21, ''],
+    ['a sense with an unstorable name', { sId: 'a\0', val: 1 }, '/sId'],
+    ['a bare number', 21, ''],
   ])('%s is refused', (_what, payload, path) => {
     expect(faultsOf('measurements', payload)).toEqual([['invalid-payload', path]]);
   });
@@ -88,7 +88,7 @@ describe('measurements', () => {
     ['measurements', 1, { sId: '0x1', val: 5 }],
     ['measurements', { sId: 7 }, { sId: '0x1', val: 5 }],
     ['events', 'x', null],
-  ])('of the wrong %s of a message ten are told, the others counted', (name, wrong, right) => {
+  ])('of the bad %s of a message ten are listed, the others counted', (name, wrong, right) => {
     const list = Array.from({ length: 1_000 }, () => wrong);
     const sent = right === null ? list : list.with(900, right as never);
     const { content, rejections, items } = parse(name, sent);

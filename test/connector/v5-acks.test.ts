@@ -19,9 +19,9 @@ const good = { sId: '0x1', val: 1 };
 describe('an acknowledgement', () => {
   const messages: [string, string, unknown, number, string | undefined, number][] = [
     ['of good items', 'measurements', [good, good], 0, undefined, 0],
-    ['of some that are wrong', 'measurements', [good, { sId: 1 }, {}], 0, undefined, 2],
+    ['of some bad items', 'measurements', [good, { sId: 1 }, {}], 0, undefined, 2],
     [
-      'of many that are wrong',
+      'of many bad items',
       'measurements',
       [good, ...Array.from({ length: 50 }, () => ({}))],
       0,
@@ -30,10 +30,10 @@ describe('an acknowledgement', () => {
     ],
     ['of an empty list', 'measurements', [], 0, undefined, 0],
     ['of a member that has no effect', 'measurements', { ...good, unit: 'C' }, 0, undefined, 0],
-    ['of none that is right', 'measurements', [{}, {}], 0x83, 'expected a sense', 2],
-    ['of a state that is none', 'state', { puId: 'a' }, 0x83, 'expected number, found string', 1],
-    ['of no JSON', 'state', '{', 0x99, 'The payload is not JSON', 1],
-    ['of a topic that there is not', 'weather', '1', 0x90, 'Devices publish to measurements', 1],
+    ['of bad items only', 'measurements', [{}, {}], 0x83, 'expected a sense', 2],
+    ['of an invalid state', 'state', { puId: 'a' }, 0x83, 'expected number, found string', 1],
+    ['of text that is not JSON', 'state', '{', 0x99, 'The payload is not JSON', 1],
+    ['of an unknown topic', 'weather', '1', 0x90, 'Devices publish to measurements', 1],
   ];
 
   describe.each([
@@ -71,8 +71,8 @@ describe('an acknowledgement', () => {
 
   test.each([
     ['wants no reasons', { requestProblemInformation: false }],
-    ['takes no packet that has room for them', { maximumPacketSize: 70 }],
-  ])('says only its code where the client %s', async (_what, properties) => {
+    ['accepts no packet large enough for them', { maximumPacketSize: 70 }],
+  ])('has only its code if the client %s', async (_what, properties) => {
     await start();
     const raw = await enter5({ properties });
     raw.send(publishPacket(`${up}/weather`, '1', { qos: 1, messageId: 1 }));

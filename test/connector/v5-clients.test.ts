@@ -41,7 +41,7 @@ for n in range(int(count)):
 test
   .skipIf(!hasPaho)
   .each(([4, 5] as const).flatMap((version) => ([0, 1, 2] as const).map((qos) => [version, qos])))(
-  'Paho that disconnects right behind what it publishes: all is stored, MQTT %i, QoS %i',
+  'Paho that disconnects right after publishing: everything is stored, MQTT %i, QoS %i',
   async (version, qos) => {
     const { uuid, token } = world.device;
     // The database answers after the client has gone.

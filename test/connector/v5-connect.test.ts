@@ -34,14 +34,14 @@ describe('CONNECT', () => {
     ['an authentication method', properties(0x15, text('SCRAM-SHA-1')), 0x8c],
     ['the same property twice', properties(0x21, 0, 1, 0x21, 0, 1), 0x82],
     ['a property of another packet', properties(0x23, 0, 1), 0x82],
-    ['a property that there is not', properties(0x7f, 1), 0x82],
+    ['an unknown property', properties(0x7f, 1), 0x82],
     ['properties longer than the packet', join(0xff, 0x7f), 0x81],
-    ['a length of properties that does not end', join(0xff, 0xff, 0xff, 0xff, 1), 0x81],
+    ['a property length that does not end', join(0xff, 0xff, 0xff, 0xff, 1), 0x81],
     ['a property that is cut off', properties(0x27, 0, 0), 0x81],
-    ['a text that is no UTF-8', properties(userProperty('a', 'b'), 0x26, 0, 1, 0xff, 0, 0), 0x81],
+    ['a text that is not UTF-8', properties(userProperty('a', 'b'), 0x26, 0, 1, 0xff, 0, 0), 0x81],
     ['a text with U+0000', properties(userProperty('a', '\0')), 0x81],
     ['a maximum packet size below the CONNACK', properties(0x27, four(63)), 0x95],
-    ['one below the shortest CONNACK, which gets none', properties(0x27, four(4)), undefined],
+    ['one below the shortest CONNACK, which gets no answer', properties(0x27, four(4)), undefined],
   ])('with %s is refused', async (_what, field, code) => {
     expect(await answerTo(connect(world.device, field))).toBe(code);
     await until(() => world.counted.length > 0);
@@ -53,14 +53,14 @@ describe('CONNECT', () => {
     ['a reserved flag', { flags: 0xc3 }, 0x81],
     ['a will QoS of 3', { flags: 0xde, will: will(none, 'x') }, 0x81],
     ['a will QoS without a will', { flags: 0xca }, 0x81],
-    ['a will that is to be retained', { flags: 0xe6, will: will(none, 'x') }, 0x9a],
+    ['a retained will', { flags: 0xe6, will: will(none, 'x') }, 0x9a],
     ['a will topic with a wildcard', { flags: 0xc6, will: will(none, 'a/#') }, 0x90],
     [
       'a property of PUBLISH in its will',
       { flags: 0xc6, will: will(properties(0x23, 0, 1), 'x') },
       0x82,
     ],
-    ['no password where there is one', { flags: 0x82 }, 0x81],
+    ['a missing password', { flags: 0x82 }, 0x81],
   ])('with %s is refused', async (_what, more, code) => {
     expect(await answerTo(connect(world.device, none, more))).toBe(code);
   });
@@ -133,7 +133,7 @@ describe('CONNECT', () => {
       { will: { topic: 'x', payload: Buffer.from(''), qos: 0, retain: false } },
       0x87,
     ],
-  ] as const)('with %s is answered its reason code', async (_what, more, code) => {
+  ] as const)('with %s gets its reason code', async (_what, more, code) => {
     const raw = await enter5(more);
     expect(raw.of('connack')).toMatchObject([{ reasonCode: code }]);
     await raw.ended();

@@ -27,7 +27,7 @@ describe('a connection', () => {
   test.each([
     ['thirteen thousand empty pairs', userProperty('', '')],
     ['names of object members', userProperty('__proto__', 'constructor')],
-    ['letters of two bytes', userProperty('ä', 'ö')],
+    ['characters of two bytes', userProperty('ä', 'ö')],
     ['one long pair', userProperty('x'.repeat(30_000), 'y'.repeat(35_000))],
   ])('with 64 KiB of user properties is served: %s', async (_what, part) => {
     const raw = await enter5();

@@ -26,7 +26,7 @@ describe('PUBLISH', () => {
     ['packet identifier 0', () => packet(0x32, state(), id(0), none, body), 0x82],
     ['a topic alias', () => packet(0x32, state(), id(1), properties(0x23, 0, 1), body), 0x94],
     [
-      'an alias for its topic',
+      'an alias instead of its topic',
       () => packet(0x32, text(''), id(1), properties(0x23, 0, 1), body),
       0x94,
     ],
@@ -38,12 +38,12 @@ describe('PUBLISH', () => {
       0x90,
     ],
     [
-      'a topic that is no UTF-8',
+      'a topic that is not UTF-8',
       () => packet(0x32, text(Buffer.from([0xff])), id(1), none, body),
       0x81,
     ],
     [
-      'a topic of somebody else',
+      'a topic of another device',
       () => packet(0x32, text('devices/x/up/state'), id(1), none, body),
       0x87,
     ],
@@ -64,9 +64,9 @@ describe('PUBLISH', () => {
       () => packet(0x32, state(), id(1), properties(3, text(''), 3, text('')), body),
       0x82,
     ],
-    ['properties longer than it is', () => packet(0x32, state(), id(1), 0x7f, 1, 1), 0x81],
+    ['properties longer than the packet', () => packet(0x32, state(), id(1), 0x7f, 1, 1), 0x81],
     ['no properties field', () => packet(0x32, state(), id(1)), 0x81],
-    ['a topic longer than it is', () => packet(0x32, 0xff, 0xff, 'x'), 0x81],
+    ['a topic longer than the packet', () => packet(0x32, 0xff, 0xff, 'x'), 0x81],
   ])('with %s ends the connection', async (_what, bytesOf, code) => {
     const raw = await enter5();
     raw.socket.write(bytesOf());

@@ -27,10 +27,10 @@ describe('a receipt', () => {
     ['says nothing', saying(null)],
     ['leaves an item out', saying({ stored: 3, repeated: 2, rejected: wrong })],
     ['has one item more', saying({ stored: 5, repeated: 2, rejected: wrong })],
-    ['takes what is new for a repetition', saying({ stored: 2, repeated: 4, rejected: wrong })],
-    ['takes a repetition for news', saying({ stored: 6, repeated: 0, rejected: wrong })],
+    ['calls a new item repeated', saying({ stored: 2, repeated: 4, rejected: wrong })],
+    ['calls a repeated item new', saying({ stored: 6, repeated: 0, rejected: wrong })],
     ['rejects nothing', saying({ stored: 4, repeated: 2, rejected: [] })],
-  ])('is wrong where it %s', (_what, receipt) => {
+  ])('is wrong if it %s', (_what, receipt) => {
     const receipts = createReceipts();
     receipts.add(0, receipt);
     expect(receipts.wrong()).toHaveLength(1);

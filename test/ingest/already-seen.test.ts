@@ -66,10 +66,10 @@ test('a device without a profile belongs to no process: nobody writes its row', 
 
 test.each<[string, [number, number], number[]]>([
   ['an older one is not', [9, 50], []],
-  ['the same once more is not', [10, 1], []],
+  ['the same one again is not', [10, 1], []],
   ['another value of the same millisecond is', [10, 50], [10]],
   ['a newer one is', [11, 50], [11]],
-])('to a process that took a device over, of what is news %s', async (_which, point, fired) => {
+])('to a process that took over a device, %s new', async (_which, point, fired) => {
   const device = await insertDevice(database.db);
   await installProfile(database.db, device, [countingPurpose(1)]);
   const at = ([n, val]: [number, number]) => measured('0x01', [now + n, val]);

@@ -80,11 +80,11 @@ describe('the clock of a sense that was set back three weeks', () => {
 
 describe('it does not count if', () => {
   test.each<[string, Point[]]>([
-    ['there are two values only', late([1, 17])],
-    ['it is no quarter of an hour', late([1, 6, 11, 15])],
-    ['they go by more than twice as fast as time does', late([1, 6, 11, 16, 21], 2.1)],
-    ['they go by less than half as fast', late([1, 6, 11, 16, 21], 0.45)],
-    ['they do not go forward', [...late([1, 6]), ...late([5, 11, 16])]],
+    ['there are only two values', late([1, 17])],
+    ['a quarter of an hour is not over', late([1, 6, 11, 15])],
+    ['they advance more than twice as fast as time', late([1, 6, 11, 16, 21], 2.1)],
+    ['they advance less than half as fast as time', late([1, 6, 11, 16, 21], 0.45)],
+    ['they do not advance', [...late([1, 6]), ...late([5, 11, 16])]],
     [
       'one of them was not too late',
       [...late([1, 6, 11]), [minuteMs, 1, 12 * minuteMs], ...late([17])],

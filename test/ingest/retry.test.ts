@@ -36,7 +36,7 @@ const send = (n: number, val: number) =>
 
 describe.each([
   ['is away (its disk is full)', '53100'],
-  ['chose another transaction in a deadlock, each time', '40P01'],
+  ['chooses another transaction in a deadlock, each time', '40P01'],
   ['has other tables', '42703'],
 ])('a database that %s', (_what, sqlState) => {
   test('is tried a limited number of times; then nothing is acknowledged, and a repetition stores everything', async () => {

@@ -43,7 +43,7 @@ describe.each(databaseKinds)('values without a time, on %s', (kind) => {
     { what: 'set back by an hour', byMs: -hourMs },
     { what: 'a year ahead', byMs: yearMs },
   ])(
-    'of a service whose clock is $what, then right again, are stored and evaluated',
+    'of a service whose clock is $what, then correct again, are stored and evaluated',
     async ({ byMs }) => {
       await values([null, 31, 0]);
       await values([null, 32, byMs + 1_000]);
@@ -115,7 +115,7 @@ describe('a time while the clock is in doubt', () => {
 
   test.each([
     {
-      name: 'right, of a clock set back',
+      name: 'correct, with the clock set back',
       ts: now,
       arrivedTs: now - hourMs,
       spanMs: hourMs,
@@ -136,7 +136,7 @@ describe('a time while the clock is in doubt', () => {
       reason: 'future-timestamp',
     },
     {
-      name: 'right, of a clock a year ahead',
+      name: 'correct, with the clock a year ahead',
       ts: now,
       arrivedTs: now + yearMs,
       spanMs: -yearMs,
@@ -150,14 +150,14 @@ describe('a time while the clock is in doubt', () => {
       reason: null,
     },
     {
-      name: 'older than both keep',
+      name: 'older than both allow',
       ts: now - 91 * 24 * hourMs,
       arrivedTs: now + yearMs,
       spanMs: -yearMs,
       reason: 'expired-timestamp',
     },
     {
-      name: 'right, of a clock a year ahead that is believed',
+      name: 'correct, with a trusted clock a year ahead',
       ts: now,
       arrivedTs: now + yearMs,
       spanMs: 0,

@@ -132,7 +132,7 @@ describe('a notice that leads back, reported by the device', () => {
   test.each([
     ['an ordinary state', 2],
     ['a global state', 3],
-  ])('of %s, is told, whichever of both reports comes first', async (_, stId) => {
+  ])('of %s, is signalled, whichever report comes first', async (_, stId) => {
     await event(stId, 10);
     await state(1, 10);
     await state(2, 20);

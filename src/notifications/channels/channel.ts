@@ -56,8 +56,7 @@ export class DeliveryError extends Error {
 }
 
 /**
- * Milliseconds to wait from now on, from `Retry-After` (RFC 9110 section 10.2.3: seconds or a date); undefined if it is
- * neither.
+ * Milliseconds to wait, from `Retry-After` (RFC 9110 section 10.2.3: seconds or a date); undefined if it is neither.
  */
 export function readRetryAfter(text: string | null | undefined, nowTs: WallMs): number | undefined {
   if (text === null || text === undefined) return undefined;

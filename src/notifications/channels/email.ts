@@ -3,8 +3,7 @@ import { escapeHtml } from '../../lib/text.ts';
 import { DeliveryError, reasonOfCode, withoutSecrets } from './channel.ts';
 
 /**
- * A mail. `unsubscribeUrl`: opens a page, or unsubscribes at once when a mail client posts to it (RFC 8058);
- * `unsubscribe`: the text of that link.
+ * A mail. `unsubscribeUrl`: a page that also accepts a mail client's post (RFC 8058); `unsubscribe`: that link's text.
  */
 type OutgoingMail = {
   id: number;

@@ -57,12 +57,12 @@ const credentials = /refused the user name \("us"\) or password of connector "x"
 describe.concurrent('a broker that', () => {
   test.for([
     ['refuses the password (0x86)', refuse(0x86), 'refused-credentials', credentials],
-    ['lets nobody in (0x87)', refuse(0x87), 'refused-credentials', credentials],
+    ['authorizes nobody (0x87)', refuse(0x87), 'refused-credentials', credentials],
     ['speaks another version (0x84)', refuse(0x84), 'protocol-version', /does not support MQTT 5/],
     ['wants another identifier (0x85)', refuse(0x85), 'refused-client-id', /client identifier/],
     ['is busy (0x89)', refuse(0x89), 'broker-unavailable', /reports that it is unavailable/],
     ['refuses $share by SUBACK 0x9E', suback(0x9e), 'shared-subscriptions', shares],
-    ['takes $share for a topic (SUBACK 0x8F)', suback(0x8f), 'shared-subscriptions', shares],
+    ['treats $share as a topic (SUBACK 0x8F)', suback(0x8f), 'shared-subscriptions', shares],
     [
       'says in its CONNACK that it has no $share',
       (packet, send) =>
@@ -78,7 +78,7 @@ describe.concurrent('a broker that', () => {
     ],
     ['forbids the subscription', suback(0x87), 'refused-subscription', /subscribe to \$share/],
     [
-      'closes without a word',
+      'closes without an answer',
       (_packet, _send, socket) => socket.destroy(),
       'closed-at-connect',
       /closed the connection instead of answering/,
@@ -90,7 +90,7 @@ describe.concurrent('a broker that', () => {
       /violates MQTT 5/,
     ],
     [
-      'has somebody else of that name',
+      'has another client of that name',
       (packet, send) => {
         if (packet.cmd === 'connect') send(connack(0));
         if (packet.cmd === 'subscribe') send({ cmd: 'disconnect', reasonCode: 0x8e });

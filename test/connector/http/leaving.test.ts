@@ -7,11 +7,11 @@ let world: HttpWorld;
 afterEach(() => world.close());
 
 test.each([
-  ['has all arrived', 100, 100],
-  ['is still to come', 10, 100],
-  ['is large, and still to come', 10, 100_000],
+  ['has arrived completely', 100, 100],
+  ['has not arrived yet', 10, 100],
+  ['is large, and has not arrived yet', 10, 100_000],
 ])(
-  'a client that leaves while it is let in keeps no room, where its body %s',
+  'a client that leaves during its login keeps no room if its body %s',
   async (_, bytes, announced) => {
     const asked: ((device: DeviceIdentity) => void)[] = [];
     world = await startHttpWorld({

@@ -36,8 +36,8 @@ describe('a device over HTTP', () => {
     ['a wrong token', 'Bearer wrong'],
     ['no colon', `Basic ${Buffer.from('text').toString('base64')}`],
     ['an empty one', 'Basic '],
-    ['no base64', 'Basic \u00e4\u00e4'],
-  ])('that shows %s is 401, and the schemes are named', async (_name, authorization) => {
+    ['text that is not base64', 'Basic \u00e4\u00e4'],
+  ])('that sends %s gets 401, which names the schemes', async (_name, authorization) => {
     world = await startHttpWorld();
     const headers = authorization === undefined ? {} : { authorization };
     const answer = await world.send(world.pathOf('measurements'), { headers, body });

@@ -83,10 +83,10 @@ describe('what a device posts', () => {
 
 describe('a request that is refused', () => {
   test.each([
-    ['a type that is none of ours', { type: 'text/plain' }, 415],
+    ['an unknown type', { type: 'text/plain' }, 415],
     ['another character set', { type: 'application/json; charset=latin1' }, 415],
     ['a form, as curl sends it', { type: 'application/x-www-form-urlencoded' }, 415],
-    ['a packed body', { headers: { 'content-encoding': 'gzip' } }, 415],
+    ['a compressed body', { headers: { 'content-encoding': 'gzip' } }, 415],
   ])('%s', async (_name, more, status) => {
     world = await startHttpWorld();
     const answer = await world.post('measurements', measured, more);

@@ -29,7 +29,7 @@ const day = 86_400_000;
 test.each([
   ['soon while others wait', { downlinkTimeoutMs: day, wantedDownlinkTimeoutMs: 50 }],
   ['after a while anyway', { downlinkTimeoutMs: 2_000, wantedDownlinkTimeoutMs: day }],
-])('who takes nothing of an answer makes way: %s', async (_when, times) => {
+])('a client that takes nothing of its answer makes way: %s', async (_when, times) => {
   world = await startHttpWorld({ ports: { subscribed }, tuning: times });
   // Each of four accounts uses its quarter of the room.
   const slow = Array.from({ length: 32 }, (_, n) => world.store.addDevice(100 + n, 2 + (n % 4)));

@@ -26,7 +26,7 @@ export function smugglingForms(text: string): SmugglingForm[] {
     ['a size with a sign', [coding], `+${chunked}`],
     ['a negative size', [coding], `-${chunked}`],
     ['an endless size', [coding], `${'f'.repeat(40)}\r\n${text}\r\n`],
-    ['a chunk that is longer than it says', [coding], `5\r\n${text}\r\n0\r\n\r\n`],
+    ['a chunk that is longer than its size', [coding], `5\r\n${text}\r\n0\r\n\r\n`],
     ['a chunk that ends in a line feed', [coding], chunked.replaceAll('\r\n', '\n')],
     ['no size', [coding], `\r\n${text}\r\n0\r\n\r\n`],
   ];

@@ -25,7 +25,7 @@ const locksOut = {
 export const migratedUnder: Fault = {
   name: 'migrated-under',
   promise:
-    'goes on where the migration allows it; else stores and acknowledges nothing more, and exits with 3',
+    'continues if the migration allows it; else stores and acknowledges nothing more, and exits with 3',
   short: { times: 1, awaySeconds: 0 },
   long: { times: 10, awaySeconds: 0 },
   async inflict(world, { times }) {

@@ -25,7 +25,7 @@ export const serviceKilled: Fault = {
 /** Stopped while messages are in flight. */
 export const serviceTerminated: Fault = {
   name: 'sigterm',
-  promise: 'exit 0 within 10 s; what is in flight is stored and acknowledged, or neither',
+  promise: 'exit 0 within 10 s; what is in flight is stored and acknowledged, or not acknowledged',
   limits: { 'slowest stop ms': 10_000 },
   short: { times: 1, awaySeconds: 0 },
   long: { times: 10, awaySeconds: 0 },

@@ -13,7 +13,7 @@ const gapSeconds = 15;
 /** The process stops for a while, as when a machine is migrated, or a laptop's lid is closed. */
 export const frozen: Fault = {
   name: 'frozen',
-  promise: 'nothing lost; that nobody listened is no silence of a device',
+  promise: 'nothing lost; time in which nobody listened is no silence of a device',
   short: { times: 1, awaySeconds: gapSeconds + 2 },
   long: { times: 2, awaySeconds: 60 },
   async inflict(world, { times, awaySeconds }) {
@@ -39,7 +39,7 @@ const hourMs = 3_600_000;
 /** The service follows the database's clock. */
 export const clockForward: Fault = {
   name: 'clock-forward',
-  promise: "the service's clock is set forward by an hour: a gap, and no silence; alarms go on",
+  promise: "the service's clock is set forward by an hour: a gap, and no silence; alarms continue",
   short: { times: 1, awaySeconds: 0 },
   long: { times: 3, awaySeconds: 0 },
   async inflict(world, { times }) {
@@ -78,7 +78,7 @@ const noAlarms = { watch: false };
 export const clockBack: Fault = {
   name: 'clock-back',
   promise:
-    "the service's clock is set back by an hour, then right again: nothing refused, nothing deleted",
+    "the service's clock is set back by an hour, then corrected: nothing refused, nothing deleted",
   short: { times: 1, awaySeconds: 0 },
   long: { times: 3, awaySeconds: 30 },
   world: noAlarms,
@@ -88,8 +88,7 @@ export const clockBack: Fault = {
 
 export const clockLeap: Fault = {
   name: 'clock-leap',
-  promise:
-    "the service's clock is a year ahead, then right again: nothing refused, nothing deleted",
+  promise: "the service's clock is a year ahead, then corrected: nothing refused, nothing deleted",
   short: { times: 1, awaySeconds: 0 },
   long: { times: 3, awaySeconds: 30 },
   world: noAlarms,

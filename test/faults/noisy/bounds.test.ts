@@ -35,11 +35,11 @@ describe('what a noisy neighbour may do to the others', () => {
   it.each([
     ['acknowledgements', { ackP99Ms: 501 }, 'ack p99 ms: 501, promised at most 500'],
     ['/livez', { livezP99Ms: 201 }, 'livez p99 ms: 201, promised at most 200'],
-    ['/livez that is not answered', { livezFailed: 1 }, 'livez failed: 1, promised at most 0'],
+    ['an unanswered /livez', { livezFailed: 1 }, 'livez failed: 1, promised at most 0'],
     ['logins', { loginMaxMs: 2_001 }, 'login max ms: 2001, promised at most 2000'],
-    ['logins that are refused', { loginsFailed: 2 }, 'logins failed: 2, promised at most 0'],
+    ['refused logins', { loginsFailed: 2 }, 'logins failed: 2, promised at most 0'],
     ['memory', { residentBytes: 401 * 1_048_576 }, 'memory MB: 201, promised at most 200'],
-  ])('holds down %s', (_what, noisy, said) => {
+  ])('limits %s', (_what, noisy, said) => {
     expect(broken(noisy)).toEqual([said]);
   });
 

@@ -76,15 +76,19 @@ test('correct evidence is judged correct', () => {
 describe('it detects that', () => {
   test.each<[string, (all: ReturnType<typeof evidence>) => void, Partial<typeof nothing>]>([
     ['an alarm is missing', ({ swinging }) => swinging.alarms.pop(), { alarmsUntold: 1 }],
-    ['an alarm was told to nobody', ({ told }) => told.shift(), { alarmsUntold: 1 }],
-    ['nobody heard that one is over', ({ told }) => told.splice(1, 1), { alarmsUntold: 1 }],
+    ['nobody was notified of an alarm', ({ told }) => told.shift(), { alarmsUntold: 1 }],
+    [
+      'nobody was notified of the end of an alarm',
+      ({ told }) => told.splice(1, 1),
+      { alarmsUntold: 1 },
+    ],
     [
       'an alarm opened twice',
       ({ swinging }) => swinging.alarms.push({ ...first(swinging.alarms), alarmId: 999 }),
       { alarmsInvented: 1, alarmsUntold: 1 },
     ],
     [
-      'one was told with two numbers',
+      'a message was sent under two numbers',
       ({ told }) => told.push({ ...first(told), webhookId: 'another' }),
       { toldTwice: 1 },
     ],
@@ -95,12 +99,12 @@ describe('it detects that', () => {
       { firingsLost: 1, alarmsInvented: 1 },
     ],
     [
-      'a tick is missing, of what lasts',
+      'a tick of a lasting value is missing',
       ({ lasting }) => void (lasting.firings.shift(), lasting.alarms.shift()),
       { firingsLost: 1 },
     ],
     [
-      'a tick is missing, of a silence',
+      'a tick of a silence is missing',
       ({ silent }) => void (silent.firings.splice(3, 1), silent.alarms.splice(3, 1)),
       { firingsLost: 1 },
     ],
@@ -115,7 +119,7 @@ describe('it detects that', () => {
       { firingsInvented: 1, firingsLost: 1, alarmsInvented: 1, alarmsUntold: 1 },
     ],
     [
-      'a device that is never silent was called so',
+      'a device that is never silent was reported silent',
       ({ lively }) => lively.firings.push(first(lively.messages).ts + 15_000),
       { firingsInvented: 1, alarmsUntold: 1 },
     ],

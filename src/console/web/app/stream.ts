@@ -188,10 +188,7 @@ type StreamAsk = {
 /** Values of one sense in a second: more than anybody can see. */
 const maxHz = 2;
 
-/**
- * Events, alarms, presence and values over one connection. EventSource cannot send headers, so a URL with a ticket is
- * created first.
- */
+/** Everything over one connection. EventSource cannot send headers, so a URL with a ticket is created first. */
 async function openStream({ devices, lastEventId }: StreamAsk): Promise<EventSource> {
   const values = devices.length > 0;
   const { url } = (

@@ -59,10 +59,7 @@ function Todo({ reason }: { reason: string }) {
   return text === '' ? null : <p class="fine">{text}</p>;
 }
 
-/**
- * Says what was wrong in the reader's language, with the values if they are known; otherwise the general text of its
- * reason.
- */
+/** What was wrong, in the reader's language: with the values if they are known, else the text of its reason. */
 export function describeRejection(
   rejection: Rejection,
   senses: ReadonlyMap<string, Sense>,

@@ -12,7 +12,7 @@ const mqttConnections = 3_000;
 /** A third says nothing, a third sends CONNECT byte by byte, a third logs in and stays. */
 const connections: NoisyKind = {
   name: 'connections',
-  says: '3,000 MQTT connections: silent, byte by byte, and let in; again when they are closed',
+  says: '3,000 MQTT connections: silent, byte by byte, and logged in; opened again when closed',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 250);
     return async (signal) => {
@@ -54,7 +54,7 @@ async function trickle(
 
 const reconnects: NoisyKind = {
   name: 'reconnects',
-  says: '64 loops in which devices connect and go at once, with right and with wrong tokens',
+  says: '64 loops in which devices connect and leave at once, with right and wrong tokens',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 16);
     return (signal) =>
@@ -76,7 +76,7 @@ const reconnects: NoisyKind = {
 /** Each message is under way when its connection is taken over, so it was read and will not be acknowledged. */
 const sessionTakeover: NoisyKind = {
   name: 'session-takeover',
-  says: '32 loops in which devices send a message and are gone before it is acknowledged',
+  says: '32 loops in which devices send a message and leave before it is acknowledged',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 64);
     const startTs = Date.now() - 3_600_000;
@@ -110,7 +110,7 @@ const connectionsOfNet = 4_000;
 
 const manyAddresses: NoisyKind = {
   name: 'many-addresses',
-  says: '4,000 connections from 200 addresses that give wrong tokens',
+  says: '4,000 connections from 200 addresses that send wrong tokens',
   setUp: async (enemy) => {
     const packet = encodeConnect({
       clientId: 'x',
@@ -143,7 +143,7 @@ const againMs = 500;
 /** Half of them say nothing and are reset at once, half send a wrong token. Each starts again when it has ended. */
 const mqttFlood: NoisyKind = {
   name: 'mqtt-flood',
-  says: '4,000 MQTT connections from 40 addresses, silent or with wrong tokens, made again as soon as they end',
+  says: '4,000 MQTT connections from 40 addresses, silent or with wrong tokens, opened again as soon as they end',
   setUp: async (enemy) => {
     const packet = encodeConnect({
       clientId: 'x',
@@ -223,7 +223,7 @@ const frames = [
 
 const websocketFrames: NoisyKind = {
   name: 'websocket-frames',
-  says: '40 connections without a login that send WebSocket frames of no payload, and pings',
+  says: '40 connections without a login that send empty WebSocket frames, and pings',
   setUp: async (enemy) => {
     const port = Number(new URL(enemy.url).port);
     return (signal) =>
@@ -249,7 +249,7 @@ const asked = 'GET /v2/status HTTP/1.1\r\nHost: x\r\n\r\n';
 
 const httpConnections: NoisyKind = {
   name: 'http-connections',
-  says: '6,000 HTTP connections that have asked once and stay',
+  says: '6,000 HTTP connections that send one request and stay open',
   setUp: async (enemy) => {
     const port = Number(new URL(enemy.url).port);
     return async (signal) => {
@@ -315,7 +315,7 @@ const headOf = (target: string, token: string): string =>
 /** A third poll of a device ends an older one, whose client polls again at once. */
 const polls = crowd({
   name: 'polls',
-  says: '10,000 polls of 100 devices at once, each asked again when it is answered',
+  says: '10,000 polls of 100 devices at once, each repeated when it is answered',
   requestOf: (uuid, token) =>
     `${headOf(`GET /devices/${uuid}/down?wait=60&topics=display`, token)}\r\n`,
 });
@@ -323,7 +323,7 @@ const polls = crowd({
 /** Nothing in it is stored, so the rates of measurements do not limit it. */
 const uplinks = crowd({
   name: 'uplinks',
-  says: '10,000 requests for the time of 100 devices at once, each sent again when it is answered',
+  says: '10,000 requests for the time from 100 devices at once, each repeated when it is answered',
   requestOf: (uuid, token) =>
     `${headOf(`POST /devices/${uuid}/up/time`, token)}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`,
 });
@@ -331,7 +331,7 @@ const uplinks = crowd({
 /** Without a token, so that no account is charged. */
 const strangers = crowd({
   name: 'strangers',
-  says: '10,000 connections that ask for what there is not, each again when it is answered',
+  says: '10,000 connections that request an unknown path, each again when it is answered',
   requestOf: () => 'GET /v2/nothing HTTP/1.1\r\nHost: x\r\n\r\n',
 });
 
@@ -359,7 +359,7 @@ function hold(enemy: Enemy, n: number, signal: AbortSignal): void {
 
 const descriptors: NoisyKind = {
   name: 'descriptors',
-  says: '4,000 connections from 10 addresses that stay, to a service that may open 2,048 files',
+  says: '4,000 idle connections from 10 addresses to a service that may open 2,048 files',
   openFiles: 2_048,
   setUp: async (enemy) => async (signal) => {
     for (let n = 0; n < descriptorsConnections && !signal.aborted; n++) {
@@ -375,7 +375,7 @@ const slowHttpConnections = 2_000;
 /** Half of them send headers byte by byte, half a body that never ends. */
 const slowHttp: NoisyKind = {
   name: 'slow-http',
-  says: '2,000 HTTP connections whose requests never come to an end',
+  says: '2,000 HTTP connections whose requests never end',
   setUp: async (enemy) => {
     const port = Number(new URL(enemy.url).port);
     const starts = [
@@ -420,7 +420,7 @@ const pipelined = 30;
  */
 const slowUplinks: NoisyKind = {
   name: 'slow-uplinks',
-  says: '1,500 requests of a device over HTTP that never come to an end, or whose answers nobody reads',
+  says: '1,500 requests of a device over HTTP that never end, or whose answers nobody reads',
   setUp: async (enemy) => {
     const port = Number(new URL(enemy.url).port);
     const body = {
@@ -483,7 +483,7 @@ const heldBodiesBytes = 1_048_000;
 /** Needs no account: a login whose body has arrived except for its last byte. */
 const heldBodies: NoisyKind = {
   name: 'held-bodies',
-  says: '600 logins with a body of 1 MB whose last byte does not come',
+  says: '600 logins with a body of 1 MB whose last byte does not arrive',
   setUp: async (enemy) => {
     const port = Number(new URL(enemy.url).port);
     const request = Buffer.concat([

@@ -150,7 +150,7 @@ const silencesPurpose = {
 
 const silences: NoisyKind = {
   name: 'silences',
-  says: '1,000 devices of which nothing is heard, with 64 events each that wait for a second of it, again and again',
+  says: '1,000 silent devices with 64 events each that wait for a second of silence, again and again',
   quotaBytes: (seconds) => eventsWithin(seconds) * eventBytes,
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 1_000);
@@ -177,7 +177,7 @@ const round = {
 
 const manyStates: NoisyKind = {
   name: 'many-states',
-  says: '8 devices that walk through 256 states, a state with each measurement',
+  says: '8 devices that pass through 256 states, one with each measurement',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 8);
     await install(enemy, devices, [round]);
@@ -222,7 +222,7 @@ const alarmsPurpose = purposeOf(alarmsEvents, (n) => ({
 
 const alarms: NoisyKind = {
   name: 'alarms',
-  says: '20 devices that open and close 256 alarms with each pair of values, half of them told to 20 webhooks',
+  says: '20 devices that open and close 256 alarms with each pair of values, half of them sent to 20 webhooks',
   quotaBytes: (seconds) => eventsWithin(seconds) * alarmBytes + webhooksPerDay * alarmMessageBytes,
   async setUp(enemy) {
     // Refused, because the address is private.

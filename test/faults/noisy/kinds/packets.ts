@@ -90,7 +90,7 @@ function oddPacketsOnce(): Buffer {
 
 const oddPackets: NoisyKind = {
   name: 'odd-packets',
-  says: '20 devices that send pings, unsubscribe, and acknowledge what they were never sent, as fast as they can',
+  says: '20 devices that send pings, UNSUBSCRIBE, and acknowledgements of messages they never got, as fast as they can',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 20);
     const flood = oddPacketsOnce();
@@ -316,7 +316,7 @@ const purpose = {
 /** Three connections of each device read nothing; the fourth sends what makes the service send them messages. */
 const slowReader: NoisyKind = {
   name: 'slow-reader',
-  says: '20 devices on 60 connections that never read what they are told, 1 kB a measurement',
+  says: '20 devices on 60 connections that never read what they are sent, 1 kB a measurement',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 20);
     await install(enemy, devices, [purpose]);

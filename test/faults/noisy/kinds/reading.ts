@@ -18,7 +18,7 @@ const bigLists: NoisyKind = {
 /** Refused logins fill the audit trail, which is listed at the same time, and resumed at made-up cursors. */
 const auditLists: NoisyKind = {
   name: 'audit-lists',
-  says: 'fills its audit trail with sessions and lists it in 20 loops, with cursors of its own making',
+  says: 'fills its audit trail with sessions and lists it in 20 loops, with made-up cursors',
   setUp: async (enemy) => {
     const { email, password } = enemy.account;
     const forged = Buffer.from(JSON.stringify(['9'.repeat(1_000)])).toString('base64url');
@@ -120,7 +120,7 @@ const connections = 200;
 
 const slowDownloads: NoisyKind = {
   name: 'slow-downloads',
-  says: '200 lists of 5,000 devices that are asked for and never read',
+  says: '200 lists of 5,000 devices that are requested and never read',
   async setUp(enemy) {
     await createBefore(enemy).addDevices(5_000, 200);
     const port = Number(new URL(enemy.url).port);
@@ -216,7 +216,7 @@ const ids = [
 
 const farResumes: NoisyKind = {
   name: 'far-resumes',
-  says: 'streams that resume where no stream was: ahead, elsewhere, with 700 open transactions, with ids of 8 KB',
+  says: 'streams that resume where there was no stream: ahead, elsewhere, with 700 open transactions, with ids of 8 KB',
   setUp: async (enemy) => {
     const port = Number(new URL(enemy.url).port);
     return (signal) =>

@@ -10,7 +10,7 @@ import { SMTPServer } from 'smtp-server';
 
 const requestsPerSecond: NoisyKind = {
   name: 'requests-per-second',
-  says: '64 connections that ask as fast as they are answered',
+  says: '64 connections that send requests as fast as they are answered',
   async setUp(enemy) {
     const [device] = await registerDevices(enemy, 1);
     const paths = [
@@ -187,7 +187,7 @@ const deepJson: NoisyKind = {
 /** Different paths, which metrics by path must not keep, and headers of the largest size. */
 const unknownPaths: NoisyKind = {
   name: 'unknown-paths',
-  says: 'a path of its own, a token of its own and 12 kB of headers in each request',
+  says: 'a different path, a different token and 12 kB of headers in each request',
   setUp: async (enemy) => {
     const headers = { 'X-Noise': 'x'.repeat(12_000) };
     return (signal) =>
@@ -211,7 +211,7 @@ const loginStorm: NoisyKind = {
 
 const unicodeLogin: NoisyKind = {
   name: 'unicode-login',
-  says: 'guesses a password under other writings of the address',
+  says: 'guesses a password with different spellings of the address',
   setUp: async (enemy) => {
     const email = enemy.account.email.replace('noisy', 'no\u0130sy');
     return (signal) =>
@@ -252,7 +252,7 @@ async function startSlowMailServer({ receiverPort, tally }: Enemy): Promise<void
 
 const forgottenPasswords: NoisyKind = {
   name: 'forgotten-passwords',
-  says: '64 loops that forget passwords from 256 addresses: of one account, of ten more, and of nobody',
+  says: '64 loops that request password resets from 256 addresses: of one account, of ten more, and of nobody',
   variables: (receiverPort) => ({ SMTP_URL: `smtp://127.0.0.1:${receiverPort}` }),
   async setUp(enemy) {
     await startSlowMailServer(enemy);
@@ -297,7 +297,7 @@ const sessions: NoisyKind = {
 
 const apiKeys: NoisyKind = {
   name: 'api-keys',
-  says: 'asks with wrong API keys in 48 loops, and makes, uses and revokes keys in 16',
+  says: 'sends wrong API keys in 48 loops, and creates, uses and revokes keys in 16',
   setUp: async (enemy) => {
     const guess = () => `sens_${randomBytes(32).toString('base64url')}`;
     return (signal) =>

@@ -31,7 +31,7 @@ const rejectionBytes = 2 * 1_048_576;
 
 const badItems: NoisyKind = {
   name: 'bad-items',
-  says: 'messages of 1,000 items that are no measurements',
+  says: 'messages of 1,000 items that are not measurements',
   quotaBytes: () => badItemsDevices * rejectionBytes,
   async setUp(enemy) {
     const senders = await registerDevices(enemy, badItemsDevices);
@@ -44,7 +44,7 @@ const weekSeconds = 604_800;
 
 const catchUp: NoisyKind = {
   name: 'catch-up',
-  says: 'devices that were away for a week and send what they kept, in messages of 50 and one by one',
+  says: 'devices that were offline for a week and send what they kept, in messages of 50 and one by one',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 10);
     const sent = devices.map(() => 0);
@@ -70,7 +70,7 @@ const dayMs = 86_400_000;
 /** Each item falls into a day of its own within the kept history. If days are tables, that means many tables. */
 const scatteredTimes: NoisyKind = {
   name: 'scattered-times',
-  says: 'measurements spread over all the days that are kept',
+  says: 'measurements spread over all days of the history',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 10);
     const startTs = Date.now();
@@ -89,7 +89,7 @@ const scatteredTimes: NoisyKind = {
 
 const sameMillisecond: NoisyKind = {
   name: 'same-millisecond',
-  says: 'different values of a sense that share one millisecond, as many as have room and more',
+  says: 'different values of a sense in one millisecond, as many as fit and more',
   quotaBytes: () => 10 * 2 * 1_048_576,
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 10);
@@ -106,7 +106,7 @@ const lines = 50_000;
 
 const imports: NoisyKind = {
   name: 'imports',
-  says: 'imports of 50,000 lines one after the other: new ones, the same again, and lines that are wrong',
+  says: 'imports of 50,000 lines one after the other: new lines, repeated ones, and bad ones',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, devicesOfImport);
     const headers = { 'Content-Type': 'text/csv' };

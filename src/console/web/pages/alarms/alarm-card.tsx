@@ -142,9 +142,7 @@ function sayWho(deliveries: readonly Delivery[], announcedTs: number | null): st
     : t('alarms.told.somebody', { time: formatTime(announcedTs) });
 }
 
-/**
- * Withdrawn by a snooze, which undoes nothing that has arrived. If it is then acknowledged, it is not announced again.
- */
+/** Withdrawn by a snooze, which undoes nothing that arrived. Once acknowledged, it is not announced again. */
 function sayWithdrawn({ deliveries, acknowledgedTs }: ListedAlarm): string {
   if (arrivedOf(deliveries).length === 0) return t('alarms.notTold.snoozed');
   const who = sayWho(deliveries, null);

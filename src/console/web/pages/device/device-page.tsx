@@ -172,10 +172,7 @@ function Tabs({ children }: TabsProps) {
 
 const dayMs = 86_400_000;
 
-/**
- * Entries that are not refusals: with the first two the values were stored; the others count further entries after
- * individual ones.
- */
+/** Not refusals: with the first two the values were stored; the others count what follows individual entries. */
 const remarks = ['unknown-member', 'events-not-recorded', 'more-of-message', 'more-of-minute'];
 const isRefusal = ({ reason }: { reason: string }) => !remarks.includes(reason);
 

@@ -117,9 +117,7 @@ export function titleOf(event: EventView, profile: CurrentProfile | null): strin
 const statesOf = ({ purposes }: CurrentProfile, puId: number) =>
   purposes.find((purpose) => purpose.puId === puId)?.states ?? [];
 
-/**
- * Why it fired, one sentence for each cause: "Temperature was 9.7 °C, above 8 °C; 2 of the last 2 agreed, 2 needed."
- */
+/** Why it fired, a sentence for each cause: "Temperature was 9.7 °C, above 8 °C; 2 of the last 2 agreed, 2 needed." */
 export function sayEvent(event: EventView, senses: ReadonlyMap<string, Sense>): string[] {
   if (event.type === 'device') return [];
   const said = (event.why ?? event.cause.senses).map((cause) => sayCause(cause, event, senses));

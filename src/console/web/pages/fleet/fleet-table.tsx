@@ -146,9 +146,7 @@ function withLabel(label: string): string {
   return `?${query.toString()}`;
 }
 
-/**
- * The devices to act on: named ones, or all that match a filter. It outlives the page, so it is still there after Back.
- */
+/** The devices to act on: named ones, or all that match a filter. Outlives the page, so that Back finds it. */
 type Selection =
   { kind: 'some'; names: ReadonlyMap<string, string> } | { kind: 'all'; filter: FleetFilter };
 

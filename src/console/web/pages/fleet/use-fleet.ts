@@ -10,9 +10,7 @@ import { throttle } from '../../app/throttle.ts';
 const everyMs = 10_000;
 /** The list and its counts are read at most once in this time, however much is streamed. */
 const pauseMs = 2_000;
-/**
- * The time a device was last heard is written twice a minute: if an older one sends a value, the device has come back.
- */
+/** The time last heard is written twice a minute: if a device with an older one sends a value, it has come back. */
 const silentMs = 60_000;
 const mostBack = 1_000;
 

@@ -19,7 +19,7 @@ type Threshold = Partial<NonNullable<PurposeEvent['causes'][number]['threshold']
 const actions = { alarm: true, cloud: { sendEvent: true, sendPush: true } };
 
 /**
- * A purpose with one state that watches for all of it. Event names say what happened, because messages contain them.
+ * A purpose with one state that watches for everything. Messages contain the event names, so these say what happened.
  */
 export function purposeOf(rules: Rules, senses: readonly Sense[]): Purpose {
   const cause = (sId: string, more: object) => ({ sId, orderId: 0, ...more });

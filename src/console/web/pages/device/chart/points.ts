@@ -103,8 +103,7 @@ export function placeAfter(
 ): Place {
   const { pId, puId, stId } = cause.engine;
   if (event !== 'purposeChanged') return { pId, puId, stId: newValue };
-  // A reported change names the state that was entered; one that the service made names the state of the event that
-  // caused it.
+  // A reported change names the state entered; one of the service's names the state of the event that caused it.
   const entered = puId === newValue ? stId : initialOf(newValue, profile);
   return { pId, puId: newValue, stId: entered };
 }

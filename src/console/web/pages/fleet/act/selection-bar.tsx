@@ -14,10 +14,7 @@ type Name = Exclude<(typeof acts)[number], 'unmute'>;
 
 type BarProps = { filter: FleetFilter; devices: readonly ListedDevice[]; matching: number };
 
-/**
- * How many devices are selected, what can be done with them, and a button that selects all matching ones, not just this
- * page.
- */
+/** How many devices are selected, what can be done with them, and a button to select all matching ones. */
 export function SelectionBar({ filter, devices, matching }: BarProps) {
   const [asking, setAsking] = useState<{ what: Name; Dialog: DialogOf } | null>(null);
   const [error, setError] = useState<unknown>(null);
