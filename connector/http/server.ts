@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { UnreadBodies } from '../../src/lib/request-body.ts';
 import { waitUntil } from '../../src/lib/wait.ts';
-import { createRateStore, createRefusals, type SharedRates } from '../device/rates.ts';
-import { createRefusedLoginLog } from '../device/refused-logins.ts';
+import { DeviceLimits, type SharedLimits } from '../device/limits.ts';
+import { createRefusals, createRefusedLoginLog } from '../device/refused-logins.ts';
 import {
   type ConnectorOptions,
   type ConnectorPorts,
@@ -22,7 +22,7 @@ import { createHttpDown } from './long-poll.ts';
 import { createHttpUplink } from './uplink.ts';
 
 export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'now' | 'tuning'> & {
-  observe?: Partial<Pick<Observer, 'message' | 'acknowledged' | 'refused'>>;
+  observe?: Partial<Pick<Observer, 'messages' | 'acknowledged' | 'refused'>>;
   /** The client's address, whatever proxies are in between. */
   findAddress: (request: IncomingMessage) => string;
   /** The process's; its own if absent. */
@@ -31,7 +31,7 @@ export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'no
   onLogin?: (request: IncomingMessage) => void;
   /** Whether the process is about to stop. Each answer then ends its connection. */
   isLeaving: () => boolean;
-} & SharedRates;
+} & SharedLimits;
 
 export type HttpSnapshot = {
   /** Messages that are being stored. */
@@ -57,7 +57,7 @@ export type HttpConnector = {
 };
 
 const idleEveryMs = 10_000;
-const silent = { message() {}, acknowledged() {}, refused() {} };
+const silent = { acknowledged() {}, refused() {} };
 
 /** Starts the device contract over HTTP: one message a request. */
 export function startHttpConnector(
@@ -66,17 +66,18 @@ export function startHttpConnector(
 ): HttpConnector {
   const { limits, log, now, findAddress, onLogin, isLeaving } = options;
   const tuning = { ...defaultTuning, ...options.tuning };
-  const observe = { ...silent, ...options.observe };
+  const observe = { ...silent, messages: new Map(), ...options.observe };
   const refusals = createRefusals(limits.refusedLoginsPerSecond, now);
   const logRefused = createRefusedLoginLog(log, now, 'http');
   const login = createLogin({ ports, refusals, logRefused, observe, onLogin, findAddress });
-  const rateStore = options.rateStore ?? createRateStore({ ports, limits, now });
-  const devices = createHttpDevices({ ports, rateStore, now });
+  const deviceLimits = options.deviceLimits ?? new DeviceLimits({ ports, limits, now });
+  const devices = createHttpDevices({ ports, deviceLimits, now });
   const { unreadBodies = new UnreadBodies() } = options;
   const sendProblem = createSendProblem({ unreadBodies, findAddress, clock: ports.clock });
   const uplink = createHttpUplink({
     ports,
     devices,
+    deviceLimits,
     limits,
     tuning,
     observe,
