@@ -44,7 +44,7 @@ export type OpenStorage = {
   /** A pool that all accounts share. It fails soon with `unavailable` if the server does not answer. */
   openShared(maxConnections: number): SharedDatabase;
   /** When a transaction of this process last committed, ms since the epoch; null: never. */
-  lastCommitTs(): number | null;
+  readonly lastCommit: { readonly ts: number | null };
   /** Tries whether a commit returns. */
   writeProbe: WriteProbe;
   /** Watches, through `sql`, whether a later version has moved the tables. Calls `onMoved` once. */
@@ -75,7 +75,7 @@ export async function openStorage(
     );
   const { connectTimeoutMs, statementTimeoutMs } = config.database;
   let watch: SchemaWatch | undefined;
-  let lastCommitTs: number | null = null;
+  const lastCommit: NonNullable<DatabaseOptions['lastCommit']> = { ts: null, clock: systemClock };
   const defaults = {
     connectionString,
     schema: storage.schema,
@@ -83,7 +83,7 @@ export async function openStorage(
     connectTimeoutMs,
     statementTimeoutMs,
     onIdleError,
-    onCommitted: () => void (lastCommitTs = systemClock()),
+    lastCommit,
     onMissingTable: () => watch?.look(),
   };
   const open = (maxConnections: number, options: Partial<DatabaseOptions> = {}) => {
@@ -95,7 +95,7 @@ export async function openStorage(
     const pinger = open(1, { statementTimeoutMs: patienceMs });
     const ping = () => withTimeout(pinger.query('select 1'), patienceMs);
     const wait = createPatience({ patienceMs, ping });
-    return shareOut(open(connections), { connections, wait, turnMs: statementTimeoutMs });
+    return shareOut(open(connections), { connections, wait, placeTimeoutMs: statementTimeoutMs });
   };
   const watchTables = (sql: Sql, onMoved: (lines: string[]) => void) => {
     watch = watchSchema({ sql, schema: storage.schema, version, onMoved });
@@ -106,8 +106,7 @@ export async function openStorage(
     open: () => openDatabase({ ...defaults, maxConnections: 1, answerTimeoutMs: probeTimeoutMs }),
     look,
   });
-  const lastCommit = () => lastCommitTs;
-  return { connectionString, open, openShared, watchTables, writeProbe, lastCommitTs: lastCommit };
+  return { connectionString, open, openShared, watchTables, writeProbe, lastCommit };
 }
 
 /** The connection string of the configured database, or of the embedded one, which it starts. */
@@ -214,14 +213,6 @@ export type ClockParts = Clocks & {
   onClockMoved(forget: () => void): void;
 };
 
-type ClockDeps = {
-  config: Pick<Config, 'ingest' | 'alarms'>;
-  db: Sql;
-  log: ServiceLog;
-  disposables: Disposables;
-  registry: Registry;
-};
-
 const doubtWords = {
   start: 'The clock is behind the last believed time, or more than two days ahead of it.',
   leap: 'The clock was set, or another server with a different clock took over.',
@@ -244,7 +235,13 @@ export async function startClock({
   log,
   disposables,
   registry,
-}: ClockDeps): Promise<ClockParts> {
+}: {
+  config: Pick<Config, 'ingest' | 'alarms'>;
+  db: Sql;
+  log: ServiceLog;
+  disposables: Disposables;
+  registry: Registry;
+}): Promise<ClockParts> {
   const clockLog = log.child({ component: 'database' });
   const listeners: (() => void)[] = [];
   const onChange: ServiceClockOptions['onChange'] = (change) => {

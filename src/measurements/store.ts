@@ -1,11 +1,10 @@
 import type { QueryConfig } from 'pg';
-import { CopyRows } from '../db/copy-rows.ts';
-import type { Transaction } from '../db/database.ts';
+import { CopyRows, type Transaction } from '../db/database.ts';
 import { plainArray, type Sql } from '../db/sql.ts';
 import { type LastSeen, maxValues, type Newest } from '../engine/last-seen.ts';
 
 /** `ts` in ms. A position has its latitude in `val` and its longitude in `long`. */
-export type StoredMeasurement = {
+type StoredMeasurement = {
   deviceId: number;
   sId: string;
   ts: number;
@@ -123,6 +122,17 @@ export function createKnownSeries(maxSeries: number = 200_000): KnownSeries {
     clear,
   };
 }
+
+/** What stores the measurements of a batch, for a process that remembers the series it has seen. */
+export const measurementWriters = (known: KnownSeries) => ({
+  addMeasurements: (tx: Transaction, rows: readonly StoredMeasurement[]) =>
+    addMeasurements(tx, rows, known),
+  storeMeasurements: <M extends StoredMeasurement>(
+    tx: Sql,
+    rows: readonly M[],
+    onAdded?: (row: M) => void,
+  ) => storeMeasurements(tx, rows, known, onAdded),
+});
 
 type SeriesRow = { id: number; device_id: number; s_id: string };
 
@@ -462,7 +472,7 @@ async function selectNewest(
 }
 
 /** Returns the values of a millisecond in the order of their arrival. */
-export function findNewestQuery(wanted: readonly Series[], untilTs?: number): QueryConfig {
+function findNewestQuery(wanted: readonly Series[], untilTs?: number): QueryConfig {
   const isBound = untilTs !== undefined;
   return {
     name: isBound ? 'find-newest-until' : 'find-newest',
