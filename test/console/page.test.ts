@@ -64,7 +64,8 @@ test('a build is stored by its hash, and found again', async () => {
   await expect.poll(() => build.find().state).toBe('ready');
   const built = build.find() as Extract<Built, { state: 'ready' }>;
   // From the same sources as before the tests, so nothing was built again.
-  expect(await readdir(prebuilt)).toEqual([built.dir.split('/').at(-1)]);
+  // Builds of sources that were changed since may lie beside it.
+  expect(await readdir(prebuilt)).toContain(built.dir.split('/').at(-1));
   expect(await readdir(cacheDir)).toEqual([]);
 });
 
