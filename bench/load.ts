@@ -17,8 +17,7 @@ It uses a temporary server, or that of DATABASE_URL: there it creates the databa
 them. --loaded queries what an earlier run left there. --rows 0 skips this part.
 
 Second part: imports and exports --bulk measurements through the service and reads lists. Compares each with what the
-database alone takes, and shows how it affects the devices of other accounts. --bulk 0 and
---loaded skip this part.
+database alone takes, and shows how it affects the devices of other accounts. --bulk 0 and --loaded skip this part.
 
 Third part: 1,000 devices send a value a second to 20 streams. --streams runs only this part.`;
 
