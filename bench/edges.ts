@@ -3,7 +3,7 @@ import { Settings } from '../src/config/settings.ts';
 import { randomUUID } from 'node:crypto';
 import { yieldToEventLoop } from '../src/lib/event-loop.ts';
 import { pino } from 'pino';
-import { parseUplink } from '../connector/device/uplink.ts';
+import { parseUplink } from '../connector/device/receive.ts';
 import { asyncApiDocument } from '../connector/device/asyncapi.ts';
 import { createLocalBus } from '../src/bus/bus.ts';
 import { Purpose } from '../src/contract/purpose.ts';

@@ -13,9 +13,11 @@ import { type Entered, heard, listen } from './way/hook.ts';
 /**
  * How much code one message passes: functions entered, files, and changes of file (a function entered after one in
  * another file), from the socket to the end of its path. Reports the least of seven runs, so that no timers are
- * included. `--list` prints the files of each path in the order in which they are entered.
+ * included. `--list` prints the files of each path in the order in which they are entered, `--trace` each function.
  */
-const { values: options } = parseArgs({ options: { list: { type: 'boolean' } } });
+const { values: options } = parseArgs({
+  options: { list: { type: 'boolean' }, trace: { type: 'boolean' } },
+});
 
 const configuration = {
   device: { name: 'Cold room', swName: 'probe', swVersion: '1', hwVersion: 'A', serial: '1' },
@@ -45,7 +47,7 @@ const profile = {
 const [ahead, counted] = [2, 7];
 
 type Registration = { deviceAuthUuid: string; deviceAuthToken: string; host: string; port: number };
-type Way = { calls: number; files: string[]; changes: number };
+type Way = { entered: Entered[]; calls: number; files: string[]; changes: number };
 
 const mail = await startMailServer();
 const dir = mkdtempSync(join(tmpdir(), 'sensorium-way-'));
@@ -175,10 +177,11 @@ function wayOf(entered: Entered[]): Way {
     if (last !== '' && file !== last) changes += 1;
     files.add((last = file));
   }
-  return { calls: entered.length, files: [...files], changes };
+  return { entered, calls: entered.length, files: [...files], changes };
 }
 
-function print(name: string, { calls, files, changes }: Way): void {
+function print(name: string, { entered, calls, files, changes }: Way): void {
   console.log(`${name}: ${files.length} files, ${changes} changes of file, ${calls} calls`);
   if (options.list) for (const file of files) console.log(`  ${file}`);
+  if (options.trace) for (const { file, name } of entered) console.log(`  ${file} ${name}`);
 }

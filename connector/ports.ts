@@ -7,6 +7,7 @@ import type {
   DownTopic,
   DueTopic,
   Uplink,
+  UplinkContent,
 } from '../src/contract/uplink.ts';
 import type { ConnectionPlaces } from '../src/lib/connection-places.ts';
 import { codeOf } from '../src/lib/thrown.ts';
@@ -215,7 +216,8 @@ export type Observer = {
   connected(): void;
   refused(reason: ConnectionRefusal): void;
   disconnected(reason: ConnectionEnding): void;
-  message(kind: string): void;
+  /** How many messages arrived, by what they are. Whoever reads it may clear it. */
+  messages: Map<UplinkContent['kind'], number>;
   /** `seconds`: from the message's arrival to its acknowledgement. */
   acknowledged(seconds: number): void;
 };

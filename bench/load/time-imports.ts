@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { CopyRows } from '../../src/db/copy-rows.ts';
+import { CopyRows } from '../../src/db/database.ts';
 import { readHistoryKind } from '../../src/history/retention.ts';
 import { seconds, tsOf, type Bulk, type BulkRow } from './of-bulk.ts';
 

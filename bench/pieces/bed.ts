@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
-import { parseUplink } from '../../connector/device/uplink.ts';
+import { parseUplink } from '../../connector/device/receive.ts';
 import { createLocalBus } from '../../src/bus/bus.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import type { DeviceIdentity, UplinkContent } from '../../src/contract/uplink.ts';

@@ -1,14 +1,14 @@
 import { LRUCache } from 'lru-cache';
 import {
-  type Delivery,
   type DeviceIdentity,
   downPrefix,
   findPublisher,
+  type Uplink,
   upPrefix,
 } from '../../src/contract/uplink.ts';
 import { pause, waitAtMost, waitUntil } from '../../src/lib/wait.ts';
 import { createDownlinkBudget, DownlinkQueue, type Encoded } from '../device/downlinks.ts';
-import { createUnknownMemberThrottle, parseUplink } from '../device/uplink.ts';
+import { createReceiver, type Receipt, type Sender } from '../device/receive.ts';
 import { isGone, isUnavailableError, type Log, type Observer } from '../ports.ts';
 import { createBrokerClient, createUnacknowledged } from './client.ts';
 import type { BridgeOptions, BridgePorts, BridgeStatus, LeaseTerm } from './status.ts';
@@ -87,7 +87,7 @@ export function startBridge(
     log,
     now,
     status,
-    observe: observe ?? { message() {} },
+    observe: observe ?? { messages: new Map() },
     onHeard: downlinks.heard,
     stopping: stopping.signal,
   });
@@ -232,7 +232,7 @@ export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlin
 type ArrivalsDeps = {
   ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock' | 'throttle'>;
   rejectionsPerMessage: number;
-  observe: Pick<Observer, 'message'>;
+  observe: Pick<Observer, 'messages'>;
   log: Log;
   now: MonotonicClock;
   status: Pick<BridgeStatus, 'refused'>;
@@ -254,10 +254,10 @@ const tellEveryMs = 10_000;
 
 /** Carries messages from the broker to ingest, those of one device in the order in which they came. */
 export function createArrivals(deps: ArrivalsDeps) {
-  const { ports, rejectionsPerMessage: max, observe, log, now, status, onHeard, stopping } = deps;
+  const { ports, log, now, status, stopping } = deps;
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();
-  const mayTellNow = createUnknownMemberThrottle(now);
+  const receive = createReceiver({ ...deps, deviceLimits: null });
   let toldMs = -Infinity;
 
   async function lookUp(uuid: string): Promise<DeviceIdentity | null> {
@@ -299,21 +299,9 @@ export function createArrivals(deps: ArrivalsDeps) {
     );
   }
 
-  function carry(device: DeviceIdentity, arrival: Arrival): void {
-    const { topic, payload, arrivedTs, onStored, onFailed } = arrival;
-    const prefix = upPrefix(device.uuid);
-    const mayTell = () => mayTellNow(device.uuid);
-    const uplink = parseUplink(topic, prefix, payload, arrivedTs, max, mayTell);
-    // All devices share the broker's connection, on which acknowledgements keep their order [MQTT-4.6.0-2]: if one
-    // account had to wait, all would.
-    if ((ports.throttle?.waitMs(device.accountId) ?? 0) > 0) {
-      uplink.leavesEventsOut = true;
-      ports.throttle?.waits(device, topic);
-    }
-    observe.message(uplink.content.kind);
-    onHeard(device);
-    ports.presence(device, 'seen');
-    ports.ingest(device, uplink, new Carried(stopping, onStored, onFailed));
+  function carry(identity: DeviceIdentity, arrival: Arrival): void {
+    const sender: Sender = { identity, upPrefix: upPrefix(identity.uuid), rates: null };
+    receive(sender, arrival, new Carried(identity, arrival, deps));
   }
 
   return {
@@ -339,25 +327,46 @@ export function createArrivals(deps: ArrivalsDeps) {
   };
 }
 
-/** A message that waits for its commit. It is given up only when the service stops. */
-class Carried implements Delivery {
-  readonly stored: () => void;
-  readonly #stopping: AbortSignal;
-  readonly #onFailed: (error: unknown) => void;
+/** A message that waits for its commit. Only a service that stops gives it up. */
+class Carried implements Receipt {
+  readonly #device: DeviceIdentity;
+  readonly #arrival: Arrival;
+  readonly #deps: Pick<ArrivalsDeps, 'ports' | 'onHeard' | 'stopping'>;
 
-  constructor(stopping: AbortSignal, onStored: () => void, onFailed: (error: unknown) => void) {
-    this.stored = onStored;
-    this.#stopping = stopping;
-    this.#onFailed = onFailed;
+  constructor(
+    device: DeviceIdentity,
+    arrival: Arrival,
+    deps: Pick<ArrivalsDeps, 'ports' | 'onHeard' | 'stopping'>,
+  ) {
+    this.#device = device;
+    this.#arrival = arrival;
+    this.#deps = deps;
   }
 
   get isWithdrawn(): boolean {
-    return this.#stopping.aborted;
+    return this.#deps.stopping.aborted;
+  }
+
+  accepts(uplink: Uplink): boolean {
+    const { ports, onHeard } = this.#deps;
+    // All devices share the broker's connection, on which acknowledgements keep their order [MQTT-4.6.0-2]: if one
+    // account had to wait, all would. So its events are left out instead.
+    if ((ports.throttle?.waitMs(this.#device.accountId) ?? 0) > 0) {
+      uplink.leavesEventsOut = true;
+      ports.throttle?.waits(this.#device, this.#arrival.topic);
+    }
+    onHeard(this.#device);
+    ports.presence(this.#device, 'seen');
+    return true;
+  }
+
+  stored(): void {
+    this.#arrival.onStored();
   }
 
   failed(error: unknown): void {
-    // The device was removed meanwhile, so the message belongs to nobody.
+    // The device was removed meanwhile: there is nothing left that the message could belong to.
     if (isGone(error)) this.stored();
-    else this.#onFailed(error);
+    else this.#arrival.onFailed(error);
   }
 }

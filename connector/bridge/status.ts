@@ -295,7 +295,7 @@ export type BridgeOptions = {
   /** A monotonic clock, ms. */
   now: MonotonicClock;
   status: BridgeStatus;
-  observe?: Pick<Observer, 'message' | 'acknowledged'>;
+  observe?: Pick<Observer, 'messages' | 'acknowledged'>;
   /** Registers a function that pauses the intake while memory is low. Returns a function that removes it. */
   addIntake?: (pause: (isPaused: boolean) => void) => () => void;
 };

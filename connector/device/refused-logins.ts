@@ -1,7 +1,9 @@
+import { network } from '../../src/lib/address.ts';
 import { isUuid } from '../../src/lib/text.ts';
+import { type Rate, TokenBucket } from '../../src/lib/token-bucket.ts';
 import { createLimitedLines } from '../../src/log/limited-lines.ts';
 import type { Log } from '../ports.ts';
-import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
+import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 /** Lines a minute about one address or device, and in all: enough to ban an address by, or to repair a device. */
 const linesPerKey = 20;
@@ -83,4 +85,41 @@ export function createForeignTopicLog(log: Log, now: MonotonicClock): LogForeign
       "More messages outside their devices' topics arrived than have a log line of their own.",
   });
   return (device, topic) => write(device, { device, topic: topic.slice(0, maxTopicLength) });
+}
+
+/** How many addresses are remembered before those that owe nothing are removed. */
+const maxIdle = 10_000;
+
+/** Counts refused logins per address (IPv6: per /64). */
+export type Refusals = {
+  /** Whether no address has a refused login. */
+  isEmpty(): boolean;
+  /** How many milliseconds logins from this address have to wait; 0: none. */
+  waitMs(address: string): number;
+  refused(address: string): void;
+};
+
+export function createRefusals(perSecond: number, now: MonotonicClock): Refusals {
+  const rate: Rate = { perSecond, burst: perSecond };
+  const buckets = new Map<string, TokenBucket>();
+  let sweepAt = maxIdle;
+
+  function forgetIdle(monotonicMs: MonotonicMs): void {
+    for (const [key, bucket] of buckets) if (bucket.isFull(rate, monotonicMs)) buckets.delete(key);
+    // If few were idle, the next sweep is far off; otherwise each new address would cause one.
+    sweepAt = Math.max(maxIdle, 2 * buckets.size);
+  }
+
+  return {
+    isEmpty: () => buckets.size === 0,
+    waitMs: (address) => buckets.get(network(address))?.waitMs(rate, now()) ?? 0,
+    refused(address) {
+      const key = network(address);
+      const monotonicMs = now();
+      if (buckets.size >= sweepAt) forgetIdle(monotonicMs);
+      const bucket = buckets.get(key) ?? new TokenBucket(rate, monotonicMs);
+      bucket.take(1, rate, monotonicMs);
+      buckets.set(key, bucket);
+    },
+  };
 }

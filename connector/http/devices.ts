@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DeviceIdentity, upPrefix } from '../../src/contract/uplink.ts';
 import { dropUnreadBody } from '../../src/lib/request-body.ts';
-import { type DeviceRates, lookMs, type RateStore, type Refusals } from '../device/rates.ts';
-import type { LogRefusedLogin } from '../device/refused-logins.ts';
+import { type DeviceLimits, type DeviceRates, lookMs } from '../device/limits.ts';
+import type { LogRefusedLogin, Refusals } from '../device/refused-logins.ts';
 import {
   type ConnectorPorts,
   type DeviceLogin,
@@ -12,7 +12,7 @@ import {
   isUnavailableError,
   type Observer,
 } from '../ports.ts';
-import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 /** A message that waits because of the rates of its device or account. */
 type InLine = {
@@ -36,8 +36,8 @@ export type HttpDevice = {
 };
 
 type DevicesOptions = {
-  ports: Pick<ConnectorPorts, 'throttle' | 'presence'>;
-  rateStore: RateStore;
+  ports: Pick<ConnectorPorts, 'presence'>;
+  deviceLimits: DeviceLimits;
   now: MonotonicClock;
 };
 
@@ -48,7 +48,7 @@ const seenEveryMs = 1_000;
 export type HttpDevices = ReturnType<typeof createHttpDevices>;
 
 /** Devices that send over HTTP. They have the same rates as over MQTT, and each one's messages keep their order. */
-export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
+export function createHttpDevices({ ports, deviceLimits, now }: DevicesOptions) {
   const devices = new Map<number, HttpDevice>();
 
   function deviceOf(identity: DeviceIdentity): HttpDevice {
@@ -56,7 +56,7 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
     if (known) return known;
     const device: HttpDevice = {
       identity,
-      rates: rateStore.enter(identity),
+      rates: deviceLimits.enter(identity),
       upPrefix: upPrefix(identity.uuid),
       line: [],
       timer: null,
@@ -66,17 +66,9 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
     return device;
   }
 
-  /** About how many ms until the device's next message may go on. */
-  function waitMs({ identity, rates }: HttpDevice): number {
-    const heldMs = ports.throttle?.waitMs(identity.accountId) ?? 0;
-    const rateMs = rateStore.waitMs(rates);
-    const ownMs = rateMs > 0 && rateStore.letGoOn(rates) ? 0 : rateMs;
-    const { account } = rates;
-    if (!rateStore.isBeyond(account)) return Math.max(heldMs, ownMs);
-    return Math.max(heldMs, ownMs, account.measurements.waitMs(account.rate, now()));
-  }
-
-  function tellSeen(device: HttpDevice, monotonicMs: MonotonicMs): void {
+  /** Notes that something of the device was read. */
+  function tellSeen(device: HttpDevice): void {
+    const monotonicMs = now();
     if (monotonicMs - device.toldMs < seenEveryMs) return;
     device.toldMs = monotonicMs;
     ports.presence(device.identity, 'seen');
@@ -89,7 +81,7 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
     let wait = 0;
     while (line.length > 0) {
       const [first] = line as [InLine];
-      wait = waitMs(device);
+      wait = deviceLimits.waitMs(device.rates);
       const isLate = first.sinceMs <= lateMs;
       if (wait > 0 && !isLate) break;
       line.shift();
@@ -104,42 +96,35 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
 
     /** How long a message that arrives now would wait, ms. */
     waitMs: (device: HttpDevice): number =>
-      waitMs(device) + (device.line.length * 1_000) / rateStore.messageRate.perSecond,
+      deviceLimits.waitMs(device.rates) +
+      (device.line.length * 1_000) / deviceLimits.messageRate.perSecond,
 
     /** Runs `one.go` in the device's order, as soon as its rates allow. */
     enter(device: HttpDevice, one: InLine): void {
-      const wait = device.line.length === 0 ? waitMs(device) : 0;
+      const wait = device.line.length === 0 ? deviceLimits.waitMs(device.rates) : 0;
       if (device.line.length === 0 && wait === 0) return one.go();
-      rateStore.countWait();
+      deviceLimits.countWait();
       device.line.push(one);
       device.timer ??= setTimeout(() => look(device), Math.min(wait, lookMs));
     },
 
-    /** Charges a message that goes on. `items`: see `Parsed`. */
-    take(device: HttpDevice, items: number): void {
-      const monotonicMs = now();
-      rateStore.takeMessages(device.rates, 1, monotonicMs);
-      // Bad items cost as much as good ones, and an event as much as a measurement.
-      rateStore.takeItems(device.rates, items, monotonicMs);
-      tellSeen(device, monotonicMs);
-    },
+    tellSeen,
 
     /** Charges a poll. If the device polls too often, returns after how many ms it may poll again; 0: it may now. */
     takePoll(device: HttpDevice): number {
-      const waitMs = rateStore.othersWaitMs(device.rates);
+      const waitMs = deviceLimits.othersWaitMs(device.rates);
       if (waitMs > 0) return waitMs;
-      const monotonicMs = now();
-      rateStore.takeOthers(device.rates, 1, monotonicMs);
-      tellSeen(device, monotonicMs);
+      deviceLimits.charge(device.rates, { others: 1 }, now());
+      tellSeen(device);
       return 0;
     },
 
     /** Forgets devices that could send at full rate again. */
     forgetIdle(): void {
       for (const [id, { line, rates }] of devices) {
-        if (line.length > 0 || !rateStore.isFull(rates)) continue;
+        if (line.length > 0 || !deviceLimits.isFull(rates)) continue;
         devices.delete(id);
-        rateStore.leave(rates);
+        deviceLimits.leave(rates);
       }
     },
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
-import { Bucket, type Rate } from '../device/rates.ts';
+import { type Rate, TokenBucket } from '../../src/lib/token-bucket.ts';
 import type { ConnectorPorts, Tuning } from '../ports.ts';
 import { comeLater, type HttpDevices, tooMany } from './devices.ts';
 import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
@@ -75,7 +75,7 @@ const leastPerSecond = 10;
 /** After a pause, the polls of this many seconds may come at once. */
 const burstSeconds = 4;
 
-type AccountPolls = { rate: Rate; bucket: Bucket };
+type AccountPolls = { rate: Rate; bucket: TokenBucket };
 
 /** Limits how often devices and accounts may poll. Reading what is due costs as much as storing a message. */
 export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollRateDeps) {
@@ -88,7 +88,7 @@ export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollR
     if (known) return known;
     const perSecond = Math.max(leastPerSecond, connectionsOf(accountId) / pollEverySeconds);
     const rate = { perSecond, burst: burstSeconds * perSecond };
-    const turns = { rate, bucket: new Bucket(rate, now()) };
+    const turns = { rate, bucket: new TokenBucket(rate, now()) };
     accounts.set(accountId, turns);
     return turns;
   }

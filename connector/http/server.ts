@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { waitUntil } from '../../src/lib/wait.ts';
-import { createRateStore, createRefusals, type SharedRates } from '../device/rates.ts';
-import { createRefusedLoginLog } from '../device/refused-logins.ts';
+import { DeviceLimits, type SharedLimits } from '../device/limits.ts';
+import { createRefusals, createRefusedLoginLog } from '../device/refused-logins.ts';
 import {
   type ConnectorOptions,
   type ConnectorPorts,
@@ -21,14 +21,14 @@ import { createHttpDown } from './long-poll.ts';
 import { createHttpUplink } from './uplink.ts';
 
 export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'now' | 'tuning'> & {
-  observe?: Partial<Pick<Observer, 'message' | 'acknowledged' | 'refused'>>;
+  observe?: Partial<Pick<Observer, 'messages' | 'acknowledged' | 'refused'>>;
   /** The client's address, whatever proxies are in between. */
   findAddress: (request: IncomingMessage) => string;
   /** Called for each request of a device that was logged in. */
   onLogin?: (request: IncomingMessage) => void;
   /** Whether the process is about to stop. Each answer then ends its connection. */
   isLeaving: () => boolean;
-} & SharedRates;
+} & SharedLimits;
 
 export type HttpSnapshot = {
   /** Messages that are being stored. */
@@ -54,7 +54,7 @@ export type HttpConnector = {
 };
 
 const idleEveryMs = 10_000;
-const silent = { message() {}, acknowledged() {}, refused() {} };
+const silent = { acknowledged() {}, refused() {} };
 
 /** Starts the device contract over HTTP: one message a request. */
 export function startHttpConnector(
@@ -63,13 +63,22 @@ export function startHttpConnector(
 ): HttpConnector {
   const { limits, log, now, findAddress, onLogin, isLeaving } = options;
   const tuning = { ...defaultTuning, ...options.tuning };
-  const observe = { ...silent, ...options.observe };
+  const observe = { ...silent, messages: new Map(), ...options.observe };
   const refusals = createRefusals(limits.refusedLoginsPerSecond, now);
   const logRefused = createRefusedLoginLog(log, now, 'http');
   const login = createLogin({ ports, refusals, logRefused, observe, onLogin, findAddress });
-  const rateStore = options.rateStore ?? createRateStore({ ports, limits, now });
-  const devices = createHttpDevices({ ports, rateStore, now });
-  const uplink = createHttpUplink({ ports, devices, limits, tuning, observe, log, now });
+  const deviceLimits = options.deviceLimits ?? new DeviceLimits({ ports, limits, now });
+  const devices = createHttpDevices({ ports, deviceLimits, now });
+  const uplink = createHttpUplink({
+    ports,
+    devices,
+    deviceLimits,
+    limits,
+    tuning,
+    observe,
+    log,
+    now,
+  });
   const down = createHttpDown({ ports, devices, tuning, log, now });
   let isPaused = false;
   let isStopping = false;

@@ -1,22 +1,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type {
-  Delivery,
   DeviceIdentity,
   Outcome,
   TimeRequest,
+  Uplink,
   UplinkContent,
 } from '../../src/contract/uplink.ts';
 import { MemoryBudget, type Reservation } from '../../src/lib/memory-budget.ts';
 import { JoinedChunks } from '../../src/lib/request-body.ts';
 import { waitAtMost } from '../../src/lib/wait.ts';
+import { createLargeMessageBudget, type LargePlace } from '../device/large-messages.ts';
+import type { DeviceLimits } from '../device/limits.ts';
 import {
-  createLargeMessageBudget,
-  createUnknownMemberThrottle,
+  createReceiver,
   isRecognisedAgain,
-  type LargePlace,
-  parseUplink,
   type PayloadFormat,
-} from '../device/uplink.ts';
+  type RawMessage,
+  type Receipt,
+} from '../device/receive.ts';
 import {
   type ConnectorLimits,
   type ConnectorPorts,
@@ -36,16 +37,17 @@ import {
   tooMany,
   toProblem,
 } from './devices.ts';
-import type { Clock, MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
+import type { Clock, MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 type UplinkDeps = {
   ports: ConnectorPorts;
   devices: HttpDevices;
+  deviceLimits: DeviceLimits;
   limits: Pick<ConnectorLimits, 'storeTimeoutMs' | 'rejectionsPerMessage'> &
     BodiesOptions['limits'];
   tuning: Pick<Tuning, 'maxUnackedTotalBytes' | 'maxBegunBytes' | 'messageOverheadBytes'> &
     BodiesOptions['tuning'];
-  observe: Pick<Observer, 'message' | 'acknowledged'>;
+  observe: Pick<Observer, 'messages' | 'acknowledged'>;
   log: Log;
   now: MonotonicClock;
 };
@@ -66,12 +68,17 @@ export function createHttpUplink(deps: UplinkDeps) {
     tuning,
     bodies: createBegunBodies(tuning.maxBegunBytes),
   });
-  const mayTellNow = createUnknownMemberThrottle(now);
+  const { rejectionsPerMessage } = limits;
+  const receive = createReceiver({ ...deps, rejectionsPerMessage });
   /** In the order in which they were handed to ingest. */
   const underWay = new Set<Exchange>();
 
   const exchangeDeps: ExchangeDeps = {
     clock: ports.clock,
+    begin(exchange) {
+      exchange.sinceMs = now();
+      underWay.add(exchange);
+    },
     over(exchange) {
       underWay.delete(exchange);
       if (exchange.isGone) exchange.place?.leave();
@@ -108,40 +115,49 @@ export function createHttpUplink(deps: UplinkDeps) {
     if (response.destroyed) return;
     const format = readFormat(request);
     bodies.check(request, name);
-    refuseBeyond(devices.of(identity), name);
+    const device = devices.of(identity);
+    const waitMs = refuseBeyond(device, name);
     const exchange = new Exchange(identity, response, exchangeDeps);
     // `close` is emitted only once, so `on` saves the wrapper and the removal of `once`.
     response.on('close', () => {
-      exchange.abandon();
+      if (!exchange.isOver) exchange.abandon();
       if (exchange.isOver) exchange.place?.leave();
     });
-    const body =
-      takeArrivedBody(request, limits.maxPacketBytes) ??
-      (await bodies.read(request, { name, accountId: identity.accountId }));
+    const arrived = takeArrivedBody(request, limits.maxPacketBytes);
+    const body = arrived ?? (await bodies.read(request, { name, accountId: identity.accountId }));
     if (exchange.isOver) return;
     exchange.isWhole = true;
     const place = takeRoom(identity, body.length * parsedFactor + tuning.messageOverheadBytes);
     exchange.place = place;
+    const isAtOnce = arrived !== null && place.isIn;
     if (!place.isIn) await waitForRoom(place);
     if (exchange.isOver) return;
-    const arrivedTs = ports.clock();
+    const message: RawMessage = {
+      topic: device.upPrefix + name,
+      payload: body,
+      arrivedTs: ports.clock(),
+      format,
+    };
+    if (isAtOnce && waitMs === 0) return handOn(exchange, device, message);
     // Looks the device up again: it may have been forgotten while the body arrived, and a second object would have
     // rates of its own.
-    const device = devices.of(identity);
-    devices.enter(device, {
+    const current = devices.of(identity);
+    devices.enter(current, {
       sinceMs: now(),
-      go: () => handOn(exchange, device, { name, body, format, arrivedTs }),
-      giveUp: (waitMs) => exchange.refuse(refusalOf(device, waitMs)),
+      go: () => handOn(exchange, current, message),
+      giveUp: (leftMs) => exchange.refuse(refusalOf(current, leftMs)),
     });
   }
 
-  function refuseBeyond(device: HttpDevice, name: string): void {
+  /** How long the device's message would wait, ms. Throws if that is too long. */
+  function refuseBeyond(device: HttpDevice, name: string): number {
     const { identity } = device;
     const waitMs = devices.waitMs(device);
-    if (waitMs === 0) return;
+    if (waitMs === 0) return 0;
     const isFull = ports.throttle?.isFull?.(identity.accountId) ?? false;
     if (isFull) ports.throttle?.waits(identity, device.upPrefix + name);
     if (isFull || waitMs > longestDelayMs) throw refusalOf(device, waitMs);
+    return waitMs;
   }
 
   function refusalOf({ identity }: HttpDevice, waitMs: number): HttpProblem {
@@ -164,29 +180,10 @@ export function createHttpUplink(deps: UplinkDeps) {
     throw comeLater('The service is overloaded: try again later.');
   }
 
-  type Given = { name: string; body: Buffer; format: PayloadFormat; arrivedTs: WallMs };
-
-  function handOn(exchange: Exchange, device: HttpDevice, given: Given): void {
+  function handOn(exchange: Exchange, device: HttpDevice, message: RawMessage): void {
     if (exchange.isOver) return;
-    const { name, body, format, arrivedTs } = given;
-    const { identity } = device;
-    const mayTell = () => mayTellNow(identity.uuid);
-    const topic = device.upPrefix + name;
-    const { rejectionsPerMessage: max } = limits;
-    const uplink = parseUplink(topic, device.upPrefix, body, arrivedTs, max, mayTell, format);
-    const { content } = uplink;
-    exchange.parsed(content);
-    if (exchange.isOver) return;
-    observe.message(content.kind);
-    if (content.kind === 'time') {
-      // The answer states the time, so ingest need not send it.
-      exchange.echo = content.request.echo;
-      uplink.content = { kind: 'none' };
-    }
-    devices.take(device, uplink.items);
-    exchange.sinceMs = now();
-    underWay.add(exchange);
-    ports.ingest(identity, uplink, exchange);
+    devices.tellSeen(device);
+    receive(device, message, exchange);
   }
 
   return {
@@ -226,8 +223,9 @@ const reserved: BegunBodies = { begin: () => ({ add() {}, end() {} }), bytes: ()
 /** Reads bodies. Those of measurements may be larger; a large body is charged to its account before it is read. */
 function createBodies({ limits, tuning, bodies }: BodiesOptions) {
   const budget = createLargeMessageBudget(tuning.maxLargeBytes);
+  const mostOfMeasurements = mostMeasurementBytes(limits);
   const mostOf = (name: string) =>
-    name === 'measurements' ? mostMeasurementBytes(limits) : limits.maxPacketBytes;
+    name === 'measurements' ? mostOfMeasurements : limits.maxPacketBytes;
 
   async function enter(accountId: number, bytes: number): Promise<LargePlace> {
     const { promise: entered, resolve } = Promise.withResolvers<void>();
@@ -387,6 +385,8 @@ function createBegunBodies(maxBytes: number): BegunBodies {
 
 type ExchangeDeps = {
   clock: Clock;
+  /** The exchange goes to ingest. */
+  begin(exchange: Exchange): void;
   /** Answers with a problem, and logs faults of our own. */
   refuse(exchange: Exchange, error: unknown): void;
   /** The exchange was answered, or its client is gone and it need not be stored any more. */
@@ -394,7 +394,7 @@ type ExchangeDeps = {
 };
 
 /** One message sent as a request, from its arrival to its answer, which follows the commit. */
-class Exchange implements Delivery {
+class Exchange implements Receipt {
   isWithdrawn = false;
   isOver = false;
   /** The whole message has arrived. */
@@ -450,13 +450,21 @@ class Exchange implements Delivery {
   abandon(): void {
     this.isGone = true;
     if (!this.isWhole) this.#withdraw();
-    else if (this.#content) this.parsed(this.#content);
+    else if (this.#content && !isRecognisedAgain(this.#content)) this.#withdraw();
   }
 
-  /** Sets the parsed body. */
-  parsed(content: UplinkContent): void {
+  accepts(uplink: Uplink): boolean {
+    const { content } = uplink;
     this.#content = content;
     if (this.isGone && !isRecognisedAgain(content)) this.#withdraw();
+    if (this.isOver) return false;
+    if (content.kind === 'time') {
+      // The answer states the time, so ingest need not send it.
+      this.echo = content.request.echo;
+      uplink.content = { kind: 'none' };
+    }
+    this.#deps.begin(this);
+    return true;
   }
 
   #withdraw(): void {

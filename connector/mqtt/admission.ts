@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { ConnectionPlace, ConnectionPlaces } from '../../src/lib/connection-places.ts';
 import { network } from '../../src/lib/address.ts';
-import { Bucket, type Rate } from '../device/rates.ts';
+import { type Rate, TokenBucket } from '../../src/lib/token-bucket.ts';
 import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 type AdmissionOptions = {
@@ -44,7 +44,7 @@ type Waiting = {
 };
 
 /** The state of one address: who waits, and how many connections are being let in. */
-type Place = { waiting: Set<Waiting>; connecting: number; refusals: Bucket };
+type Place = { waiting: Set<Waiting>; connecting: number; refusals: TokenBucket };
 
 /** How many addresses are kept only because of their refused logins. */
 const maxIdle = 10_000;
@@ -57,7 +57,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const { connectsPerSecond, refusedLoginsPerSecond, now } = options;
   const rate: Rate = { perSecond: connectsPerSecond, burst: Math.max(1, connectsPerSecond / 10) };
   const refusalRate: Rate = { perSecond: refusedLoginsPerSecond, burst: refusedLoginsPerSecond };
-  const bucket = new Bucket(rate, now());
+  const bucket = new TokenBucket(rate, now());
   const places = new Map<string, Place>();
   let sweepAt = maxIdle;
   /** Addresses with a waiting connection and room for another one to be read. */
@@ -73,7 +73,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     const place = {
       waiting: new Set<Waiting>(),
       connecting: 0,
-      refusals: new Bucket(refusalRate, now()),
+      refusals: new TokenBucket(refusalRate, now()),
     };
     places.set(key, place);
     return place;

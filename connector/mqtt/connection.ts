@@ -1,9 +1,10 @@
 import type { Duplex } from 'node:stream';
 import type { Client, ConnectPacket } from 'aedes';
 import type { DeviceIdentity, DownTopic, Outcome } from '../../src/contract/uplink.ts';
-import type { Bucket, DeviceRates } from '../device/rates.ts';
+import type { TokenBucket } from '../../src/lib/token-bucket.ts';
+import type { DeviceRates } from '../device/limits.ts';
 import type { DownlinkQueue } from '../device/downlinks.ts';
-import type { LargePlace } from '../device/uplink.ts';
+import type { LargePlace } from '../device/large-messages.ts';
 import { FrameScanner, type PacketBuffer } from './frames.ts';
 import { disconnect, disconnectCodes } from './v5.ts';
 import type { Admitted } from './admission.ts';
@@ -41,7 +42,7 @@ export type Device = {
   connections: Connection[];
   rates: DeviceRates;
   /** Limits how often its connections are let in. */
-  connects: Bucket;
+  connects: TokenBucket;
   /** When a rejection last reported why it was not let in. */
   noticedMs: number;
   /** When a connection last took over another one's session. */
@@ -62,6 +63,8 @@ export type UnackedPublish = {
   /** When it arrived; `Infinity` while its account has to wait. */
   sinceMs: number;
   isStored: boolean;
+  /** Its connection's `withdrawn` has changed: decides whether the message still needs to be stored. */
+  withdraw(): void;
   /** For a client of MQTT 5: what became of its items, once that is known. */
   outcome?: Outcome | null;
 };

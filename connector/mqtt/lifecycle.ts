@@ -7,7 +7,7 @@ import type { ConnectorLimits, Observer, Tuning } from '../ports.ts';
 import type { Admitted } from './admission.ts';
 import { type DeviceAedes, readFailure } from './aedes.ts';
 import { Connection, findConnection, linkConnection } from './connection.ts';
-import type { Acknowledger } from './inflight.ts';
+import type { Acknowledger } from './publish.ts';
 import type { AccountBackpressure } from './publish.ts';
 import { isTooSlow, type Reader } from './read.ts';
 import type { Registry } from './sessions.ts';

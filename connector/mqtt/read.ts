@@ -1,8 +1,8 @@
 import process from 'node:process';
 import { LoopScheduler } from '../../src/lib/event-loop.ts';
 import type { Asker } from '../../src/lib/fair-queue.ts';
-import { type DeviceRates, lookMs, type RateStore } from '../device/rates.ts';
-import { createLargeMessageBudget } from '../device/uplink.ts';
+import { createLargeMessageBudget } from '../device/large-messages.ts';
+import { type DeviceLimits, type DeviceRates, lookMs } from '../device/limits.ts';
 import {
   type ConnectorLimits,
   type DevicePorts,
@@ -12,8 +12,7 @@ import {
 import { checkConnect, protocolOf, unspeakable } from './connect-packet.ts';
 import type { AccountConnections, Connection, Device, LargePacket } from './connection.ts';
 import { maxFilterBytes, PacketBuffer, readWholePublish } from './frames.ts';
-import type { UnackedBudget } from './inflight.ts';
-import type { AccountBackpressure, Publisher } from './publish.ts';
+import type { AccountBackpressure, Publisher, UnackedBudget } from './publish.ts';
 import { gateReads, type Read, wakeReader } from './read-gate.ts';
 import {
   checkAck,
@@ -32,7 +31,7 @@ type ReaderOptions = {
   presence: DevicePorts['presence'];
   limits: ConnectorLimits;
   tuning: Tuning;
-  rateStore: RateStore;
+  deviceLimits: DeviceLimits;
   now: MonotonicClock;
   /** These decide whether a connection may be read: memory, rates, and what its account may send. */
   budget: UnackedBudget;
@@ -41,8 +40,8 @@ type ReaderOptions = {
   backpressure: Pick<AccountBackpressure, 'canReadOrWait'>;
   /** Takes whole packets. */
   intake: Intake;
-  /** Called when a connection is read, even if nothing arrived. */
-  wasRead: (connection: Connection) => void;
+  /** Writes acknowledgements that wait for the connection to be read empty, if it is. */
+  writeAcksSoon: (connection: Connection) => void;
 };
 
 const toldEveryMs = 1_000;
@@ -77,8 +76,8 @@ export type Reader = {
  * account or all of them together have too much under way.
  */
 export function createReader(options: ReaderOptions): Reader {
-  const { presence, limits, tuning, rateStore, now, budget, rateGate, backpressure } = options;
-  const { large, intake, wasRead } = options;
+  const { presence, limits, tuning, deviceLimits, now, budget, rateGate, backpressure } = options;
+  const { large, intake, writeAcksSoon } = options;
   /** Connections with a packet that has begun and not ended, the earliest first. */
   const midway = new Set<Connection>();
   let midwayBytes = 0;
@@ -121,7 +120,7 @@ export function createReader(options: ReaderOptions): Reader {
       return true;
     }
     if (connection.turn === 'waits') return false;
-    if (turns.takeNow(0)) return true;
+    if (turns.isOpen) return true;
     connection.turn = 'waits';
     turns.wait(askerOf(connection), () => {
       connection.turn = 'now';
@@ -139,7 +138,8 @@ export function createReader(options: ReaderOptions): Reader {
       return null;
     }
     const chunk = read();
-    wasRead(connection);
+    // Also if nothing arrived: then nothing more is to be waited for.
+    if (connection.pubacks.length > 0) writeAcksSoon(connection);
     if (chunk === null) return null;
     connection.hasRead = true;
     connection.isStarved = false;
@@ -208,9 +208,9 @@ export function createReader(options: ReaderOptions): Reader {
   }
 
   function charge(device: Device, { scanner, heardMs }: Connection): void {
-    const { rates } = device;
-    rateStore.takeMessages(rates, scanner.publishes, heardMs);
-    if (scanner.others > 0) rateStore.takeOthers(rates, scanner.otherUnits, heardMs);
+    const { otherUnits: others } = scanner;
+    // A message is charged when it is received (device/receive.ts).
+    if (others > 0) deviceLimits.charge(device.rates, { others }, heardMs);
     if (heardMs - device.toldMs < toldEveryMs) return;
     device.toldMs = heardMs;
     presence(device.identity, 'seen');
@@ -323,11 +323,6 @@ export const isTooSlow = (
   monotonicMs: MonotonicMs,
 ): boolean => large !== null && monotonicMs - large.sinceMs > largeTimeoutMs;
 
-type RateGateOptions = {
-  rateStore: RateStore;
-  now: MonotonicClock;
-};
-
 type RateGate = ReturnType<typeof createRateGate>;
 
 /** How many waiting devices one look checks. Checking all of them would cost more than it gains. */
@@ -338,7 +333,7 @@ const mostLooks = 200;
  * and those of an account that is beyond its measurements a second while messages of other accounts wait. While nobody
  * else waits, an account may send as much as it can.
  */
-export function createRateGate({ rateStore, now }: RateGateOptions) {
+export function createRateGate({ deviceLimits }: { deviceLimits: DeviceLimits }) {
   /** Waiting devices that may go on early if nobody else needs the machine. */
   const hopeful = new Set<Device>();
   let looking: NodeJS.Timeout | null = null;
@@ -347,9 +342,9 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
     if (device.timer) return true;
     const waitMs = waitOrGoOn(device);
     if (waitMs === 0) return false;
-    rateStore.countWait();
+    deviceLimits.countWait();
     device.timer = setTimeout(() => goOn(device), waitMs);
-    if (rateStore.canCatchUp) {
+    if (deviceLimits.canCatchUp) {
       hopeful.add(device);
       looking ??= setInterval(look, lookMs);
     }
@@ -358,9 +353,7 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
 
   /** In how many ms the device may be read; 0: now, beyond its rates if it may catch up. */
   function waitOrGoOn({ rates }: Device): number {
-    const othersMs = rateStore.othersWaitMs(rates);
-    const waitMs = rateStore.waitMs(rates);
-    return waitMs > 0 && rateStore.letGoOn(rates) ? othersMs : Math.max(othersMs, waitMs);
+    return Math.max(deviceLimits.othersWaitMs(rates), deviceLimits.deviceWaitMs(rates));
   }
 
   function look(): void {
@@ -393,16 +386,17 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
     looking = null;
   }
 
-  function wait(account: AccountConnections, rates: Device['rates']['account']): void {
-    if (account.timer) return;
-    const waitMs = rates.measurements.waitMs(rates.rate, now());
-    account.timer = setTimeout(() => resumePaused(account, rates), Math.min(lookMs, waitMs));
+  type AccountRates = DeviceRates['account'];
+
+  function wait(account: AccountConnections, rates: AccountRates, waitMs: number): void {
+    account.timer ??= setTimeout(() => resumePaused(account, rates), Math.min(lookMs, waitMs));
   }
 
-  function resumePaused(account: AccountConnections, rates: Device['rates']['account']): void {
+  function resumePaused(account: AccountConnections, rates: AccountRates): void {
     account.timer = null;
     for (const connection of account.paused) {
-      if (rateStore.isBeyond(rates)) return wait(account, rates);
+      const waitMs = deviceLimits.accountWaitMs(rates);
+      if (waitMs > 0) return wait(account, rates, waitMs);
       account.paused.delete(connection);
       connection.resume();
     }
@@ -414,9 +408,10 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
       if (!device.timer && areWithin(device.rates)) return false;
       if (isPaused(device)) return true;
       const { account, rates } = device;
-      if (!rateStore.isBeyond(rates.account)) return false;
+      const waitMs = deviceLimits.accountWaitMs(rates.account);
+      if (waitMs === 0) return false;
       account.paused.add(connection);
-      wait(account, rates.account);
+      wait(account, rates.account, waitMs);
       return true;
     },
 
@@ -440,7 +435,7 @@ function areWithin({ messages, measurements, others, account }: DeviceRates): bo
 type IntakeDeps = {
   limits: Pick<ConnectorLimits, 'maxSubscriptions' | 'maxTopicLevels'>;
   publisher: Pick<Publisher, 'acceptLeading' | 'accept'>;
-  rateStore: Pick<RateStore, 'takeItems'>;
+  deviceLimits: Pick<DeviceLimits, 'charge'>;
 };
 
 /** This many bytes of properties count as a measurement: they take about as long to check. */
@@ -454,7 +449,7 @@ const newest = 5;
  * gets them without properties, and no PUBLISH at all. So both versions follow the same rules, properties from
  * strangers reach no parser that builds objects of them, and a client of MQTT 5 learns why its connection is closed.
  */
-export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
+export function createIntake({ limits, publisher, deviceLimits }: IntakeDeps) {
   const filterLimits = {
     maxFilterBytes: maxFilterBytes(limits.maxSubscriptions),
     maxTopicLevels: limits.maxTopicLevels,
@@ -531,7 +526,7 @@ export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
 
   function charge({ device, heardMs }: Connection, units: number): void {
     if (!device) return;
-    rateStore.takeItems(device.rates, units, heardMs);
+    deviceLimits.charge(device.rates, { items: units }, heardMs);
   }
 
   function check({ v5 }: Connection, bytes: Buffer, frame: Frame, at: number): Checked {

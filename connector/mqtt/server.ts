@@ -6,7 +6,8 @@ import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
 import { forEachYielding, yieldToEventLoop } from '../../src/lib/event-loop.ts';
 import { waitUntil } from '../../src/lib/wait.ts';
 import { createDownlinkBudget } from '../device/downlinks.ts';
-import { createRateStore, type RateStore, type SharedRates } from '../device/rates.ts';
+import { DeviceLimits, type SharedLimits } from '../device/limits.ts';
+import { createReceiver } from '../device/receive.ts';
 import { createForeignTopicLog, createRefusedLoginLog } from '../device/refused-logins.ts';
 import {
   type ConnectorOptions,
@@ -21,12 +22,6 @@ import { type Admission, createAdmission } from './admission.ts';
 import { DeviceAedes } from './aedes.ts';
 import { type Authenticator, createAuthenticator } from './connect.ts';
 import type { Connection } from './connection.ts';
-import {
-  type Acknowledger,
-  createAcknowledger,
-  createUnackedBudget,
-  type UnackedBudget,
-} from './inflight.ts';
 import { createConnections, startTimeouts } from './lifecycle.ts';
 import {
   createTrust,
@@ -37,11 +32,14 @@ import {
   listenTls,
 } from './listeners.ts';
 import {
-  createAccountBackpressure,
-  createPassOn,
-  createPublisher,
   type AccountBackpressure,
+  type Acknowledger,
+  createAccountBackpressure,
+  createAcknowledger,
+  createPublisher,
+  createUnackedBudget,
   type Publisher,
+  type UnackedBudget,
 } from './publish.ts';
 import {
   createIntake,
@@ -97,7 +95,7 @@ export type Connector = {
 
 /** Starts the listeners for devices: the device contract over MQTT 3.1.1 and 5, on TCP, TLS and WebSocket. */
 export async function startConnector(
-  options: ConnectorOptions & SharedRates,
+  options: ConnectorOptions & SharedLimits,
   ports: ConnectorPorts,
 ): Promise<Connector> {
   const { limits, log, now } = options;
@@ -243,24 +241,23 @@ type Common = {
   registry: Registry;
 };
 
-const silent: Observer = {
+const silent: Omit<Observer, 'messages'> = {
   connected() {},
   refused() {},
   disconnected() {},
-  message() {},
   acknowledged() {},
 };
 
 /** Creates the parts. Starts nothing. */
-function createParts(options: ConnectorOptions & SharedRates, ports: ConnectorPorts): Parts {
+function createParts(options: ConnectorOptions & SharedLimits, ports: ConnectorPorts): Parts {
   const { limits, now } = options;
   const tuning = { ...defaultTuning, ...options.tuning };
-  const observe = { ...silent, ...options.observe };
-  const rateStore = options.rateStore ?? createRateStore({ ports, limits, now });
+  const observe = { ...silent, messages: new Map(), ...options.observe };
+  const deviceLimits = options.deviceLimits ?? new DeviceLimits({ ports, limits, now });
   const { maxConnectionsPerDevice } = limits;
   const connectRate = { perSecond: limits.reconnectsPerSecond, burst: limits.reconnectsBurst };
   const registry: Registry = createRegistry({
-    rateStore,
+    deviceLimits,
     connectRate,
     maxConnectionsPerDevice,
     ports,
@@ -272,7 +269,7 @@ function createParts(options: ConnectorOptions & SharedRates, ports: ConnectorPo
     tuning,
     observe,
     registry,
-    ...createUplinkParts({ ...common, rateStore }),
+    ...createUplinkParts({ ...common, deviceLimits }),
     ...createSessionParts(common),
   };
 }
@@ -283,24 +280,39 @@ function createUplinkParts({
   ports,
   tuning,
   observe,
-  rateStore,
-}: Omit<Common, 'registry'> & { rateStore: RateStore }): Pick<
+  deviceLimits,
+}: Omit<Common, 'registry'> & { deviceLimits: DeviceLimits }): Pick<
   Parts,
   'budget' | 'backpressure' | 'acknowledger' | 'publisher' | 'reader'
 > {
   const { limits, log, now } = options;
   const { clock, throttle, presence } = ports;
   const budget = createUnackedBudget(tuning.maxUnackedTotalBytes);
-  const passOn = createPassOn({ ports, rateStore, limits, observe, now });
-  const backpressure = createAccountBackpressure({ throttle, tuning, clock, now, budget, passOn });
+  const { rejectionsPerMessage } = limits;
+  const receive = createReceiver({
+    ports,
+    deviceLimits,
+    rejectionsPerMessage,
+    observe,
+    now,
+  });
+  const backpressure = createAccountBackpressure({
+    throttle,
+    tuning,
+    clock,
+    now,
+    budget,
+    receive,
+  });
   const acknowledger = createAcknowledger({ ports, backpressure, observe, log, now });
   const logForeignTopic = createForeignTopicLog(log, now);
   const publisher = createPublisher({
     clock,
+    deviceLimits,
     budget,
     acknowledger,
     backpressure,
-    passOn,
+    receive,
     tuning,
     now,
     onForeignTopic(device, message) {
@@ -312,14 +324,14 @@ function createUplinkParts({
     presence,
     limits,
     tuning,
-    rateStore,
+    deviceLimits,
     now,
     budget,
     large: createLargePackets({ limits, tuning, now }),
-    rateGate: createRateGate({ rateStore, now }),
+    rateGate: createRateGate({ deviceLimits }),
     backpressure,
-    intake: createIntake({ limits, publisher, rateStore }),
-    wasRead: acknowledger.wasRead,
+    intake: createIntake({ limits, publisher, deviceLimits }),
+    writeAcksSoon: acknowledger.writeSoon,
   });
   return { budget, backpressure, acknowledger, publisher, reader };
 }

@@ -5,8 +5,9 @@ import {
   type Uplink,
   upPrefix,
 } from '../../src/contract/uplink.ts';
-import { Bucket, type Rate, type RateStore } from '../device/rates.ts';
-import { excerptOf, maxTopicLength } from '../device/uplink.ts';
+import { type Rate, TokenBucket } from '../../src/lib/token-bucket.ts';
+import type { DeviceLimits } from '../device/limits.ts';
+import { excerptOf, maxTopicLength } from '../device/receive.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import type { AccountConnections, Connection, Device } from './connection.ts';
 import type { ParkedMessage } from './publish.ts';
@@ -15,7 +16,7 @@ import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 export type Registry = ReturnType<typeof createRegistry>;
 
 type RegistryOptions = {
-  rateStore: RateStore;
+  deviceLimits: DeviceLimits;
   /** How often one device may connect. */
   connectRate: Rate;
   maxConnectionsPerDevice: number;
@@ -30,7 +31,7 @@ const takeoversWithinMs = 60_000;
 
 /** The devices connected here. A device is remembered after its last connection until its rates have recovered. */
 export function createRegistry(options: RegistryOptions) {
-  const { rateStore, connectRate, maxConnectionsPerDevice, ports, now } = options;
+  const { deviceLimits, connectRate, maxConnectionsPerDevice, ports, now } = options;
   const { presence } = ports;
   const connections = new Set<Connection>();
   const devices = new Map<string, Device>();
@@ -51,8 +52,8 @@ export function createRegistry(options: RegistryOptions) {
       downPrefix: downPrefix(identity.uuid),
       largeTopic: `${upPrefix(identity.uuid)}measurements`,
       connections: [],
-      rates: rateStore.enter(identity),
-      connects: new Bucket(connectRate, monotonicMs),
+      rates: deviceLimits.enter(identity),
+      connects: new TokenBucket(connectRate, monotonicMs),
       noticedMs: -Infinity,
       takenOverMs: -Infinity,
       toldMs: -Infinity,
@@ -96,7 +97,7 @@ export function createRegistry(options: RegistryOptions) {
   }
 
   function leave({ account, rates }: Device): void {
-    rateStore.leave(rates);
+    deviceLimits.leave(rates);
     account.devices -= 1;
     forgetUnused(account);
   }
@@ -186,7 +187,7 @@ export function createRegistry(options: RegistryOptions) {
           device.connects.isFull(connectRate, monotonicMs) &&
           monotonicMs - device.noticedMs >= noticeEveryMs &&
           monotonicMs - device.takenOverMs >= takeoversWithinMs &&
-          rateStore.isFull(device.rates);
+          deviceLimits.isFull(device.rates);
         if (!isIdle) continue;
         devices.delete(uuid);
         leave(device);

@@ -15,7 +15,7 @@ import {
   type Subscription,
 } from './connection.ts';
 import { maxFilterLength } from './frames.ts';
-import { write } from './inflight.ts';
+import { write } from './publish.ts';
 import { publish as v5Publish, publishBytes } from './v5.ts';
 import type { Clock, MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 

@@ -1,4 +1,4 @@
-import { createRateStore, type RateStore } from '../../connector/device/rates.ts';
+import { DeviceLimits } from '../../connector/device/limits.ts';
 import type {
   ConnectorLimits,
   ConnectorPorts,
@@ -28,7 +28,7 @@ export type ConnectorContext = {
   presence: PresenceRecorder;
   observer: Observer;
   /** A device has one rate, whichever transports it uses. */
-  rateStore: RateStore;
+  deviceLimits: DeviceLimits;
 };
 
 /** The ports of connectors of every kind. */
@@ -117,10 +117,15 @@ export function connectorPorts(
 }
 
 /** Counts the use of devices' rates in this process. */
-export function startRatesOf(shared: Shared, ingest: Ingest): RateStore {
+export function deviceLimitsOf(
+  shared: Shared,
+  ingest: Ingest,
+  throttle: AccountThrottle,
+): DeviceLimits {
   const { config, limitsOf, metrics, monotonicClock } = shared;
-  return createRateStore({
+  return new DeviceLimits({
     ports: {
+      throttle,
       othersWait: ingest.othersWait,
       measurementsPerSecond: (accountId) => limitsOf(accountId).measurementsPerSecond,
       mayCatchUp: startCatchUpOf(shared, ingest),

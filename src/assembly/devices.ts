@@ -40,7 +40,7 @@ import {
   type DeviceLogins,
   startDeviceLogins,
   startPresenceOf,
-  startRatesOf,
+  deviceLimitsOf,
 } from './device-ports.ts';
 import { startIngestion } from './ingest.ts';
 import type { Shared } from './shared.ts';
@@ -64,7 +64,7 @@ export async function startDeviceServices(shared: Shared): Promise<DeviceService
   const listening = await startUptimeOf(shared);
   const { ingest, throttle, outbox } = await startIngestion(shared, downlinks, runUuid, listening);
   const observer = observeConnector(shared.metrics.registry);
-  const rateStore = startRatesOf(shared, ingest);
+  const deviceLimits = deviceLimitsOf(shared, ingest, throttle);
   const observeBridge = observeBridges(shared.metrics.registry);
   const bridges: RunningBridge[] = [];
   let connector: Connector | null = null;
@@ -79,7 +79,7 @@ export async function startDeviceServices(shared: Shared): Promise<DeviceService
       throttle,
       presence,
       observer,
-      rateStore,
+      deviceLimits,
     };
     if (settings.kind === 'mqtt') {
       connector = await startMqtt(context, settings.id, logins);
@@ -163,7 +163,7 @@ async function startMqtt(
       log: log.child({ component: 'mqtt', connectorId }),
       observe: observer,
       now: shared.monotonicClock,
-      rateStore: context.rateStore,
+      deviceLimits: context.deviceLimits,
     },
     connectorPorts(context, connectorId, logins),
   );
@@ -221,7 +221,7 @@ function startUplink(
       log: log.child({ component: 'http-uplink', connectorId }),
       observe: observeHttpUplink(metrics.registry, () => uplink.snapshot()),
       now: shared.monotonicClock,
-      rateStore: context.rateStore,
+      deviceLimits: context.deviceLimits,
       findAddress: addressOf(config.http.trustedProxies),
       onLogin: ({ socket }) => shared.places.know(socket),
       isLeaving: readiness.isStopping,

@@ -11,12 +11,11 @@ import { type Ingest, type IngestDeps, type IngestOptions, startIngest } from '.
 import type { ConnectorUptime } from '../connector-uptime/connector-uptime.ts';
 import { startListeners } from '../live/listeners.ts';
 import {
-  addMeasurements,
   createKnownSeries,
   findNewest,
   findStored,
   type KnownSeries,
-  storeMeasurements,
+  measurementWriters,
 } from '../measurements/store.ts';
 import { observeIngest } from '../metrics/observe.ts';
 import type { Notifications } from '../notifications/notifications.ts';
@@ -157,8 +156,7 @@ function writersOf(
 ): Omit<IngestDeps['writers'], 'decideAlarms'> {
   const maxBytes = config.quotas.rejectionBytesPerDevice;
   return {
-    addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
-    storeMeasurements: (tx, rows, onAdded) => storeMeasurements(tx, rows, knownSeries, onAdded),
+    ...measurementWriters(knownSeries),
     recordEvents,
     keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes }),
     settleProfiles: saveProfileAnswers,

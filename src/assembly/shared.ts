@@ -161,7 +161,7 @@ function startHealth(
     help: 'When this process last committed a transaction; 0: it has not yet.',
     registers: [registry],
     collect() {
-      this.set((storage.lastCommitTs() ?? 0) / 1_000);
+      this.set((storage.lastCommit.ts ?? 0) / 1_000);
     },
   });
   const health = startHealthWatch({ log: log.child({ component: 'health' }), registry, ...clocks });

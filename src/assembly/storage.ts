@@ -44,7 +44,7 @@ export type OpenStorage = {
   /** A pool that all accounts share. It fails soon with `unavailable` if the server does not answer. */
   openShared(maxConnections: number): SharedDatabase;
   /** When a transaction of this process last committed, ms since the epoch; null: never. */
-  lastCommitTs(): number | null;
+  readonly lastCommit: { readonly ts: number | null };
   /** Tries whether a commit returns. */
   writeProbe: WriteProbe;
   /** Watches, through `sql`, whether a later version has moved the tables. Calls `onMoved` once. */
@@ -75,7 +75,7 @@ export async function openStorage(
     );
   const { connectTimeoutMs, statementTimeoutMs } = config.database;
   let watch: SchemaWatch | undefined;
-  let lastCommitTs: number | null = null;
+  const lastCommit: NonNullable<DatabaseOptions['lastCommit']> = { ts: null, clock: systemClock };
   const defaults = {
     connectionString,
     schema: storage.schema,
@@ -83,7 +83,7 @@ export async function openStorage(
     connectTimeoutMs,
     statementTimeoutMs,
     onIdleError,
-    onCommitted: () => void (lastCommitTs = systemClock()),
+    lastCommit,
     onMissingTable: () => watch?.look(),
   };
   const open = (maxConnections: number, options: Partial<DatabaseOptions> = {}) => {
@@ -106,8 +106,7 @@ export async function openStorage(
     open: () => openDatabase({ ...defaults, maxConnections: 1, answerTimeoutMs: probeTimeoutMs }),
     look,
   });
-  const lastCommit = () => lastCommitTs;
-  return { connectionString, open, openShared, watchTables, writeProbe, lastCommitTs: lastCommit };
+  return { connectionString, open, openShared, watchTables, writeProbe, lastCommit };
 }
 
 /** The connection string of the configured database, or of the embedded one, which it starts. */

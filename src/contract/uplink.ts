@@ -231,6 +231,8 @@ export const upTopics = [
   'time',
 ] as const;
 export type UpTopic = (typeof upTopics)[number];
+/** To look one up: a topic below a device's `upPrefix` that is not in it is unknown. */
+export const upTopicNames: ReadonlySet<string> = new Set(upTopics);
 
 /** What a device receives, below `devices/{uuid}/down/`. */
 export const downTopics = [
@@ -269,12 +271,6 @@ export function isBelow(topic: string, prefix: string): boolean {
     topic.startsWith(prefix.slice(uuidEnd), uuidEnd) &&
     topic.slice(uuidAt, uuidEnd).toLowerCase() === prefix.slice(uuidAt, uuidEnd)
   );
-}
-
-/** The uplink topic of `topic`, for a device with this `upPrefix`; null if it is unknown. */
-export function findUpTopic(topic: string, prefix: string): UpTopic | null {
-  const name = topic.slice(prefix.length) as UpTopic;
-  return upTopics.includes(name) ? name : null;
 }
 
 /** The device of a topic below `devices/{uuid}/up/`, in lower case; null for any other topic. */

@@ -5,13 +5,21 @@ import {
   collect,
   deferInto,
   type Deferred,
+  type EvidenceDraft,
+  type GivenValue,
   isComplete,
   isSpent,
-  EvaluationState,
 } from './evidence.ts';
-import { costOfFiring, fire, leadOn, leave } from './fire.ts';
+import { costOfFiring, EvaluationState, fire, leadOn, leave } from './fire.ts';
 import { type Listening, storable } from './last-seen.ts';
-import { ageOf, type CauseTime, type EventEvidence, type Runtime } from './runtime.ts';
+import {
+  ageOf,
+  type Agreed,
+  type CauseEvidence,
+  type CauseTime,
+  type EventEvidence,
+  type Runtime,
+} from './runtime.ts';
 import {
   collectTimed,
   dropOld,
@@ -22,7 +30,6 @@ import {
   timeOf,
   withTime,
 } from './timed.ts';
-import { agreedOnce, type EvidenceDraft, type GivenValue } from './window.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 const none: CauseReader[] = [];
@@ -78,7 +85,7 @@ export class Evaluator {
     const global = live.purpose?.globalCausesBySense.get(sId);
     const outcome: Evaluated = { firings: [], ended: noneEnded, arrivedTs: moment.arrivedTs };
     if (!own && !global) return outcome;
-    const given: GivenValue = { val, moment, once: agreedOnce({ val: storable(val), ts }) };
+    const given: GivenValue = { val, moment, once: agreedOnce({ val, ts }) };
     // A global state's own events keep their evidence with the other global ones.
     const ownDeferred = live.state?.isGlobal ? live.globalDeferred : live.localDeferred;
     let at = own ? this.#offerAll(own, given, givesAll, outcome, ownDeferred, null) : -1;
@@ -162,6 +169,14 @@ export class Evaluator {
   #leadsOn(event: LiveEvent, ts: number, outcome: Evaluated): boolean {
     return leadOn(this.#profile, this.#live, event, ts, outcome) !== null;
   }
+}
+
+/** What a measurement makes of a window of one outcome if it agrees; it is then evidence, in the form that is stored. */
+function agreedOnce({ val, ts }: Agreed): CauseEvidence {
+  // Negative zero would not survive JSON.
+  const agreed = { val: typeof val === 'number' ? val + 0 : storable(val), ts };
+  const baseline = undefined;
+  return { of: 1, matched: 1, bits: 1, words: null, ahead: 0, leaving: 0, baseline, agreed };
 }
 
 const noTicks: Evaluated[] = [];

@@ -9,24 +9,125 @@ import type { Place } from '../contract/values.ts';
 import type {
   CauseReader,
   CompiledCause,
+  CompiledPurpose,
+  CompiledState,
   Evaluated,
   LiveEvent,
   MoveTarget,
   Profile,
 } from './compile.ts';
-import { collect, type EvaluationState, useUp } from './evidence.ts';
+import { collect, type Deferred, emptyWindow, EvidenceDraft, type GivenValue } from './evidence.ts';
 import {
   type Agreed,
   type CauseEvidence,
+  enteredPurpose,
+  enteredState,
   type EventEvidence,
+  type Evidence,
   hasPlace,
+  noEvidence,
   type Run,
+  type Runtime,
   type Silence,
 } from './runtime.ts';
 import { comparedNumber, liesWithin } from './thresholds.ts';
-import { collectTimed } from './timed.ts';
-import { emptyWindow, type GivenValue } from './window.ts';
+import { collectTimed, leftAtReentry, usedUp, withTime } from './timed.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
+
+/** Where a device is and what the live events have collected, during evaluation. */
+export class EvaluationState {
+  readonly #profile: Profile;
+  readonly #base: Runtime;
+  place: Place;
+  purpose: CompiledPurpose | undefined;
+  state: CompiledState | undefined;
+  local: EvidenceDraft;
+  global: EvidenceDraft;
+  /** Events whose episodes have ended and are not reported yet. */
+  readonly ended: LiveEvent[] = [];
+  readonly localDeferred: Deferred = new Map();
+  readonly globalDeferred: Deferred = new Map();
+
+  constructor(profile: Profile, runtime: Runtime) {
+    this.#profile = profile;
+    this.#base = runtime;
+    this.place = runtime;
+    this.purpose = profile.purposes.get(runtime.puId);
+    this.state = this.purpose?.states.get(runtime.stId);
+    this.local = new EvidenceDraft(runtime.local, this.ended);
+    this.global = new EvidenceDraft(runtime.global, this.ended);
+  }
+
+  draftOf({ isGlobal }: LiveEvent): EvidenceDraft {
+    return isGlobal ? this.global : this.local;
+  }
+
+  /** Collects global states' deferred numbers. Which of their events take a number depends on the current state. */
+  endGlobalDeferred(): void {
+    for (const deferred of this.globalDeferred.values()) deferred.end(this.global);
+    this.globalDeferred.clear();
+  }
+
+  /**
+   * Moves the device after a firing. `namesPurpose`: the action has a `gotoPuId`. That empties what global states
+   * have collected, even if it names the current purpose.
+   */
+  enter(place: Place, namesPurpose: boolean, arrivedTs: WallMs): void {
+    const from = this.place;
+    const isSamePurpose = place.puId === from.puId;
+    const staysInState = isSamePurpose && place.stId === from.stId;
+    this.place = place;
+    this.purpose = this.#profile.purposes.get(place.puId);
+    this.state = this.purpose?.states.get(place.stId);
+    this.local = new EvidenceDraft(
+      staysInState
+        ? anew(this.state?.staying ?? [], this.local)
+        : enteredState(this.state, arrivedTs),
+      this.ended,
+    );
+    this.localDeferred.clear();
+    if (!namesPurpose) this.endGlobalDeferred();
+    this.globalDeferred.clear();
+    if (!namesPurpose) return;
+    this.global = new EvidenceDraft(
+      isSamePurpose
+        ? anew(this.purpose?.globalStaying ?? [], this.global)
+        : enteredPurpose(this.purpose, arrivedTs),
+      this.ended,
+    );
+  }
+
+  /** Reports which episodes have ended. */
+  tellEnded(outcome: Evaluated): void {
+    const { puId } = this.place;
+    outcome.ended = this.ended.splice(0).map(({ stId, evId }) => ({ puId, stId, evId }));
+  }
+
+  /** Returns the runtime; the very object that was given if nothing changed. */
+  end(): Runtime {
+    for (const deferred of this.localDeferred.values()) deferred.end(this.local);
+    for (const deferred of this.globalDeferred.values()) deferred.end(this.global);
+    const [local, global] = [this.local.end(), this.global.end()];
+    const base = this.#base;
+    if (this.place === base && local === base.local && global === base.global) return base;
+    const { puId, stId } = this.place;
+    return { puId, stId, local, global };
+  }
+}
+
+/** What these events keep when their state or purpose is entered again. */
+function anew(staying: LiveEvent[], draft: EvidenceDraft): Evidence {
+  let evidence: (EventEvidence | null)[] | null = null;
+  for (const event of staying) {
+    const before = draft.get(event.index);
+    const left = before && leftAtReentry(event, before);
+    if (!left) continue;
+    evidence ??= [];
+    while (evidence.length < event.index) evidence.push(null);
+    evidence[event.index] = left;
+  }
+  return evidence ?? noEvidence;
+}
 
 /** The cost of a cause whose event fires, beside judging it. */
 export const costOfFiring = 5;
@@ -237,4 +338,19 @@ function show(
   if (event.isTimed) collectTimed(reader, draft, given, true);
   else collect(reader, draft, given.val, given.once, true);
   return reader.cost;
+}
+
+/** What remains after a firing: empty windows, baselines, what time members keep, and that an episode has begun. */
+function useUp(event: LiveEvent, evidence: EventEvidence): EventEvidence | null {
+  const { hasEpisodes: isInEpisode, isTimed } = event;
+  const { lately } = evidence;
+  let isEmpty = !isInEpisode && !isTimed;
+  const causes = evidence.causes.map((collected) => {
+    if (collected?.baseline === undefined) return null;
+    isEmpty = false;
+    return emptyWindow(collected.baseline);
+  });
+  if (isEmpty) return null;
+  const used: EventEvidence = { causes, holding: 0, isInEpisode, lately, time: null };
+  return evidence.time ? withTime(event, used, usedUp(evidence.time)) : used;
 }

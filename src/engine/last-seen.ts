@@ -19,6 +19,44 @@ export type Newest = { ts: number; vals: Measurement['val'][]; last?: Measuremen
 /** The newest of each sense. An older measurement, or a repetition of these, is already seen. Nothing clears it. */
 export type LastSeen = Readonly<Record<string, Newest>>;
 
+/** Small enough that copying a page costs little, large enough that most lists are one page. */
+const perPage = 32;
+
+/**
+ * An immutable list. A copy with another element shares all but one page, so a device with a thousand senses does not
+ * copy what is known of all of them for each measurement.
+ */
+export class CowArray<T> {
+  readonly #pages: readonly (readonly (T | undefined)[])[];
+
+  private constructor(pages: readonly (readonly (T | undefined)[])[]) {
+    this.#pages = pages;
+  }
+
+  static of<T>(elements: readonly (T | undefined)[]): CowArray<T> {
+    const count = Math.ceil(elements.length / perPage);
+    return new CowArray(
+      Array.from({ length: count }, (_, page) =>
+        elements.slice(page * perPage, (page + 1) * perPage),
+      ),
+    );
+  }
+
+  get(index: number): T | undefined {
+    return this.#pages[Math.floor(index / perPage)]?.[index % perPage];
+  }
+
+  /** `index` must be within the list. */
+  with(index: number, element: T): CowArray<T> {
+    const page = Math.floor(index / perPage);
+    const changed = (this.#pages[page] ?? []).slice();
+    changed[index % perPage] = element;
+    const pages = this.#pages.slice();
+    pages[page] = changed;
+    return new CowArray(pages);
+  }
+}
+
 /** How many values one sense may have in one millisecond. Further ones are not evaluated. */
 export const maxValues = 16;
 

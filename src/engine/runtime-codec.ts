@@ -16,7 +16,7 @@ import {
   type TimedOutcome,
 } from './runtime.ts';
 import { withTime } from './timed.ts';
-import { disagreed, emptyWindow, holds, windowOf } from './window.ts';
+import { disagreed, emptyWindow, holds, windowOf } from './evidence.ts';
 
 type StoredCause = 0 | [of: number, outcomes?: 0 | 1 | string, agreed?: number, baseline?: number];
 type StoredLately = 0 | (0 | [of: number, outcomes?: 0 | 1 | string])[];

@@ -39,7 +39,7 @@ export type EventEvidence = {
   causes: (CauseEvidence | null)[];
   holding: number;
   isInEpisode: boolean;
-  /** The last outcomes of each lenient cause since the episode began (`window.ts`); null if there are none. */
+  /** The last outcomes of each lenient cause since the episode began (`evidence.ts`); null if there are none. */
   lately: (CauseEvidence | null)[] | null;
   /** For an event with time members; otherwise null. */
   time: EventTime | null;
@@ -220,7 +220,7 @@ export type CauseTime = {
   bins: Bins | null;
   /** With `maxAgeMs`: the time of each outcome in its window, oldest first. */
   outcomeTs: readonly number[] | null;
-  /** With `maxAgeMs`, in an episode: the last outcomes of a lenient cause (`window.ts`). */
+  /** With `maxAgeMs`, in an episode: the last outcomes of a lenient cause (`evidence.ts`). */
   lately: readonly TimedOutcome[] | null;
 };
 

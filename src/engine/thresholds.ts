@@ -22,13 +22,6 @@ export function judge(
   return liesWithin(cause, val) !== cause.negate;
 }
 
-/** Whether a number agrees with the cause at index `at` of a reader's limits. Equivalent to `judge`. */
-export function agreesWithLimits(limits: Float64Array, at: number, val: number): boolean {
-  const from = 3 * at;
-  const meets = val > (limits[from] as number) && val < (limits[from + 1] as number);
-  return meets !== (limits[from + 2] === 1);
-}
-
 /** The number that thresholds are compared with: `relative` applies first, then `decimalAcc`. */
 export function comparedNumber(
   { relative, decimalAcc }: CompiledCause,

@@ -24,7 +24,7 @@ import {
   moveUp,
   moveUpAll,
   windowOf,
-} from './window.ts';
+} from './evidence.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /** A cause, and its verdict on a measurement. `agrees` is null while there is nothing to compare. */

@@ -22,15 +22,17 @@ import type { DeviceIdentity, Downlink, Outcome, TimeRequest } from '../contract
 import { DomainError } from '../errors.ts';
 import type { Log } from '../log/logger.ts';
 import type { Plan } from './plan.ts';
-import { addRejection, type Changes, type MeasurementRow } from './rules/model.ts';
+import { failMessage } from './queue.ts';
+import { addRejection, type Changes, type MeasurementRow, type Message } from './rules/model.ts';
 import type { Written } from './write.ts';
 import type { Clock } from '../lib/clock-readings.ts';
 
-/** What the metrics count. */
+/** What the metrics count: counters and histograms of their library fit as they are. */
 export type IngestObserver = {
-  /** A batch is done, `seconds` after it was taken. */
-  batch(messages: number, seconds: number): void;
-  stored(measurements: number): void;
+  batchMessages: { observe(messages: number): void };
+  /** From when a batch was taken to when all of it was stored, or had failed. */
+  batchSeconds: { observe(seconds: number): void };
+  measurements: { inc(count: number): void };
   rejected(reason: string, count: number): void;
 };
 
@@ -56,7 +58,8 @@ export function afterCommit(plan: Plan, written: Written, deps: AfterCommitDeps)
     if (plan.rows.outcomes.size > 0) noteOutcomes(plan.rows, written);
     acknowledge(plan);
     perform(plan.rows, deps);
-    if (deps.listeners && !deps.listeners.isEmpty()) publishValues(plan, deps.listeners, deps.bus);
+    if (deps.listeners && deps.listeners.accounts.size > 0)
+      publishValues(plan, deps.listeners, deps.bus);
     const { signals } = plan.rows;
     if (recorded.length + signals.length > 0) publishEvents(recorded, signals, deps);
   } catch (err) {
@@ -70,13 +73,21 @@ export function afterCommit(plan: Plan, written: Written, deps: AfterCommitDeps)
 function acknowledge({ rows, fragments, orphaned }: Plan): void {
   for (const [message, count] of rows.rejectionsStored) message.rejectionsStored = count;
   for (const message of rows.payloadsStored) message.isPayloadStored = true;
-  for (const { message } of fragments) message.fragmentStored();
+  for (const { message } of fragments) storeFragment(message);
   for (const { message } of orphaned)
-    message.fail(new DomainError('device-gone', 'The device was removed.'));
+    failMessage(message, new DomainError('device-gone', 'The device was removed.'));
+}
+
+/** One fragment of a message is committed. After the last one the message is acknowledged. */
+function storeFragment(message: Message): void {
+  message.open -= 1;
+  if (message.open !== 0) return;
+  if (message.outcome) message.delivery.settled?.(message.outcome);
+  message.delivery.stored();
 }
 
 function perform(rows: Changes, { bus, log, handOver, observe, clock }: AfterCommitDeps): void {
-  observe?.stored(rows.measurements.length);
+  observe?.measurements.inc(rows.measurements.length);
   for (const { reason, more } of rows.rejections) observe?.rejected(reason, more ?? 1);
   const logHandOver = (err: unknown) =>
     log.warn(
@@ -151,8 +162,7 @@ function noteEvents(
 
 /** Whose values anybody listens to, in any process. */
 type ValueListeners = {
-  isEmpty(): boolean;
-  has(accountId: number): boolean;
+  readonly accounts: ReadonlySet<number>;
 };
 
 /** Values in one message: half a millisecond to write, and the same to read. */
@@ -166,7 +176,8 @@ export function publishValues(
 ): void {
   const heard = new Map<number, DeviceIdentity>();
   for (const { queue } of deviceBatches)
-    if (listeners.has(queue.device.accountId)) heard.set(queue.device.deviceId, queue.device);
+    if (listeners.accounts.has(queue.device.accountId))
+      heard.set(queue.device.deviceId, queue.device);
   if (heard.size === 0) return;
   const byAccount = new Map<number, LiveDevice[]>();
   let count = 0;

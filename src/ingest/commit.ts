@@ -2,17 +2,20 @@ import { setImmediate } from 'node:timers/promises';
 import type { Measurement } from '../contract/values.ts';
 import type { Committing, Database, Transaction } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
 import { type AfterCommitDeps, afterCommit } from './after-commit.ts';
 import type { ContextCache, ContextLoader } from './device-state.ts';
 import { type EventQuotaFilter, noneLeftOut } from './event-quota.ts';
 import { type Plan, planBatch, postponeUnread } from './plan.ts';
 import {
   areTicks,
+  type DeviceBatch,
   type DeviceQueue,
   type DeviceQueues,
+  dropWithdrawn,
   tickedTs,
-  type DeviceBatch,
-} from './queues.ts';
+} from './queue.ts';
+import { failAll, forgetDeviceStates, planRetry, type RetryDeps, type Retrying } from './retry.ts';
 import {
   type ApplyLimits,
   type DeviceState,
@@ -23,7 +26,35 @@ import {
 import { aheadMs } from './rules/watermark.ts';
 import { StaleDeviceState, write, type Writers, type Written } from './write.ts';
 
-export type CommitDeps = AfterCommitDeps & {
+/**
+ * Messages that are stored together. A batch holds the queues of its devices until it is done, so that each device's
+ * messages keep their order. Whoever stores it calls, in this order:
+ * 1. `requeue`, if its first transaction has no room for everything,
+ * 2. `onCommitSent`, when only the commit of that transaction remains,
+ * 3. `partDone`, for each part that is stored by transactions of its own, as it is done.
+ */
+export type Batch = {
+  deviceBatches: DeviceBatch[];
+  /**
+   * The batch whose commit is under way, and on top of which this one is planned; null: none. It is dropped when this
+   * batch is done: otherwise each batch would keep all earlier ones in memory.
+   */
+  behind: Batch | null;
+  /** Its commit, if that was sent while the batch was alone. */
+  committing: Committing | null;
+  /** Devices with a message that was given up. Later ones must not be stored before it is sent again. */
+  givenUp: Set<DeviceQueue>;
+  /** Resolves when everything is stored, requeued or failed. */
+  done: Promise<void>;
+  /** Returns messages to the front of their queues. `rests`: how many fragments are the rest of a split message. */
+  requeue(postponed: DeviceBatch[], rests: number): void;
+  /** The queues know the state after this commit. If the batch is alone, the next messages of its devices are taken. */
+  onCommitSent(committing: Committing): void;
+  /** The next messages of these devices may be taken, while others of the batch still have to be stored. */
+  partDone(part: DeviceBatch[]): void;
+};
+
+type CommitDeps = AfterCommitDeps & {
   db: Database;
   writers: Writers;
   loadDeviceStates: ContextLoader;
@@ -38,6 +69,120 @@ export type CommitDeps = AfterCommitDeps & {
   /** Absent: all events are recorded, and none are counted. */
   eventQuota?: EventQuotaFilter | undefined;
 };
+
+export type StoreDeps = CommitDeps &
+  RetryDeps & {
+    /** When a transaction was last committed, ms. */
+    progress: { lastMs: number };
+  };
+
+/** A batch that is being stored, in as many transactions as it takes. */
+type Storing = Retrying & {
+  /** Null for a part of a batch, which has no queues to report to. */
+  batch: Batch | null;
+  deps: StoreDeps;
+};
+
+/**
+ * Stores a batch in as many transactions as it takes (`commitBatch`); in one if nothing is wrong. When this resolves,
+ * every fragment is stored, is back in its queue, or its message has failed. Only the first transaction may be behind
+ * the batch ahead. The others wait for that batch, so that each device's messages keep their order. Never rejects.
+ */
+export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
+  try {
+    const { deviceBatches, givenUp } = batch;
+    await storeAll(deviceBatches, { batch, givenUp, attempts: { failures: 0, sinceMs: 0 }, deps });
+  } catch (error) {
+    deps.log.error(
+      { event: 'batch.failed', err: error },
+      'A batch could not be stored; its senders will send it again.',
+    );
+    failAll(batch.deviceBatches, error);
+  }
+}
+
+/** Stores a part of a batch, including what its transactions have no room for. */
+async function storePart(part: DeviceBatch[], storing: Storing): Promise<void> {
+  let deviceBatches = part;
+  while (deviceBatches.length > 0)
+    deviceBatches = await storeAll(deviceBatches, { ...storing, batch: null });
+}
+
+/** Retries until everything is stored or has failed. For a part, returns what its transaction had no room for. */
+async function storeAll(given: DeviceBatch[], storing: Storing): Promise<DeviceBatch[]> {
+  const { batch, givenUp, attempts, deps } = storing;
+  let deviceBatches = given;
+  let rest: DeviceBatch[] = [];
+  for (let isFirst = true; ; isFirst = false) {
+    deviceBatches = withoutGivenUp(withoutWithdrawn(deviceBatches), storing);
+    if (deviceBatches.length === 0) return rest;
+    // Read for each attempt, because other batches may meet a redelivery in between.
+    const areNew = deps.monotonicClock() >= deps.redeliveries.untilMs;
+    const onCommitSent = (plan: Plan, committing: Committing) => {
+      if (plan.postponed.length > 0) {
+        deviceBatches = plan.deviceBatches;
+        for (const message of plan.split) message.open += 1;
+        if (batch) batch.requeue(plan.postponed, plan.split.length);
+        else rest = [...plan.postponed, ...rest];
+      }
+      if (isFirst) batch?.onCommitSent(committing);
+    };
+    const behind = isFirst ? batch?.behind?.committing : null;
+    try {
+      await commitBatch(deviceBatches, { areNew, behind, onCommitSent }, deps);
+      attempts.failures = 0;
+      deps.failing.lastMs = -Infinity;
+      deps.progress.lastMs = deps.monotonicClock();
+      return rest;
+    } catch (error) {
+      await batch?.behind?.done;
+      for (const queue of batch?.behind?.givenUp ?? []) givenUp.add(queue);
+      // The plan was built on top of a commit that failed, so its device states are not those in the database.
+      if (isFirst && !(await isCommitted(batch?.behind))) forgetDeviceStates(deviceBatches);
+      const { parts, next } = await planRetry(deviceBatches, error, areNew, storing);
+      for (const part of parts) {
+        await storePart(part, storing);
+        // The halves of one device's messages share a queue.
+        if (deviceBatches.length > 1) batch?.partDone(part);
+      }
+      deviceBatches = next;
+    }
+  }
+}
+
+/** Whether the batch ahead is committed, so that a plan on top of it is valid. */
+async function isCommitted(behind: Batch | null | undefined): Promise<boolean> {
+  if (!behind?.committing) return true;
+  return behind.committing.committed.then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Drops messages whose connection has closed: the device sends them again. */
+function withoutWithdrawn(deviceBatches: DeviceBatch[]): DeviceBatch[] {
+  const isAny = deviceBatches.some(({ fragments }) =>
+    fragments.some(({ message }) => message.delivery.isWithdrawn),
+  );
+  if (!isAny) return deviceBatches;
+  return deviceBatches.flatMap(({ queue, fragments }) => {
+    const left = dropWithdrawn(fragments);
+    return left.length > 0 ? [{ queue, fragments: left }] : [];
+  });
+}
+
+/** Fails later messages of devices with a given-up message, so that everything comes again in order. */
+function withoutGivenUp(deviceBatches: DeviceBatch[], { givenUp, deps }: Storing): DeviceBatch[] {
+  if (givenUp.size === 0) return deviceBatches;
+  const error = new DomainError(
+    'unavailable',
+    'An earlier message of this device could not be stored.',
+  );
+  const gone = deviceBatches.filter(({ queue }) => givenUp.has(queue));
+  failAll(gone, error);
+  deps.queues.failBehind(gone, error);
+  return deviceBatches.filter(({ queue }) => !givenUp.has(queue));
+}
 
 type CommitOptions = {
   /** No measurement in it is expected to be stored already. */
@@ -65,7 +210,7 @@ const allRead: ReadonlySet<DeviceQueue> = new Set();
  * commits, and runs what follows the commit. Throws the database's errors, `StaleDeviceState` or `MillisecondFull`.
  * After an error it may be unknown whether the messages are stored and whether the queues' states are valid.
  */
-export async function commitBatch(
+async function commitBatch(
   deviceBatches: DeviceBatch[],
   { areNew, behind, onCommitSent }: CommitOptions,
   deps: CommitDeps,

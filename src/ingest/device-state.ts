@@ -2,18 +2,17 @@ import { setImmediate } from 'node:timers/promises';
 import { sensesOf } from '../contract/configuration.ts';
 import type { Sql } from '../db/sql.ts';
 import { compileProfile, numbered, type Profile } from '../engine/compile.ts';
-import type { Newest } from '../engine/last-seen.ts';
+import { CowArray, type Newest } from '../engine/last-seen.ts';
 import { addedTo, replay, type StoredRuntime } from '../engine/runtime-codec.ts';
 import type { Runtime } from '../engine/runtime.ts';
-import type { DeviceQueue } from './queues.ts';
-import { logOfRead } from './rules/evaluate.ts';
+import type { DeviceQueue } from './queue.ts';
+import { logOfRead } from './rules/firings.ts';
 import {
   Budget,
   type DeviceState,
   evidenceBytes,
   evidenceCost,
   type EvidenceLog,
-  CowArray,
   type Reported,
 } from './rules/model.ts';
 import { aheadMs } from './rules/watermark.ts';

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { NewEvent, RecordedEvent } from '../contract/event.ts';
 import type { Rejection } from '../contract/uplink.ts';
 import type { Plan } from './plan.ts';
-import { areTicks, type DeviceBatch } from './queues.ts';
+import { areTicks, type DeviceBatch } from './queue.ts';
 import type { Message } from './rules/model.ts';
 import type { Written } from './write.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';

@@ -1,42 +1,47 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeviceIdentity, Uplink } from '../contract/uplink.ts';
-import { type BatcherOptions, createBatcher } from './batcher.ts';
-import { DeviceQueues, assignTimestamps } from './queues.ts';
-import { Message, newFragment, uplinkOfTick } from './rules/model.ts';
+import { DomainError } from '../errors.ts';
+import { LastByOthers } from '../lib/fair-queue.ts';
+import type { IngestObserver } from './after-commit.ts';
+import { type Batch, storeBatch, type StoreDeps } from './commit.ts';
 import { ContextCache, createContextLoader, type ListWaitingSenses } from './device-state.ts';
 import { createEventQuota, type EventQuotaOptions } from './event-quota.ts';
-import { retryBounds, type RetryBounds, storeBatch, type StoreDeps } from './retry.ts';
+import { type DeviceBatch, DeviceQueues, newMessage, takeBatch, uplinkOfTick } from './queue.ts';
+import { retryBounds, type RetryBounds } from './retry.ts';
 import type { FindNewest } from './save-states.ts';
 import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 
 /*
  * The way of a message from the socket to its acknowledgement. Each step is the function of that name.
  *
- *   connector/mqtt
- *    1. take            read.ts                 reads whole packets, if its device may go on
- *    2. takePackets     read.ts                 takes the PUBLISHes out of them, plain ones first (acceptLeading,
- *                                              publish.ts), others by accept; aedes gets the other packets, checked
- *       track           publish.ts              notes what to acknowledge (inflight.ts); passes it on (passOn), or
- *                                              parks it unparsed if its account is beyond a quota (AccountBackpressure)
- *    3. parseUplink     ../device/uplink.ts     turns the payload into measurements, events … or rejections
+ *   connector
+ *    1. take            mqtt/read.ts            reads whole packets, if its device may go on
+ *    2. takePackets     mqtt/read.ts            takes the PUBLISHes out of them, plain ones first (acceptLeading,
+ *                                               publish.ts), others by accept; aedes gets the other packets, checked
+ *       track           mqtt/publish.ts         notes what to acknowledge; parks it unparsed if its account is beyond a
+ *                                               quota (AccountBackpressure)
+ *    3. receive         device/receive.ts       turns the payload into measurements, events … or rejections, and charges
+ *                                               its device (limits.ts); HTTP and bridges begin here
  *   src/ingest
  *    4. ingest          ingest.ts               queues it behind the messages of its device
- *    5. beginBatches    batcher.ts              begins a transaction if another one may begin (mayBegin)
- *    6. takeBatch       queues.ts               takes what waits: accounts in turn, devices in order
- *    7. storeBatch      retry.ts                stores it, usually in one commitBatch; planRetry says what is tried if
- *                                              that fails
+ *    5. beginBatches    ingest.ts               begins a transaction if another one may begin (mayBegin)
+ *    6. takeBatch       queue.ts                takes what waits: accounts in turn, devices in order
+ *    7. storeBatch      commit.ts               stores it, usually in one commitBatch; if that fails, planRetry (retry.ts)
+ *                                               says what is tried
  *    8. commitBatch     commit.ts               runs one transaction, in these steps:
  *       load            commit.ts               reads devices that are not remembered (device-state.ts)
  *       planBatch       plan.ts                 divides the cost among accounts, and applies each message to its device
- *                                              (rules/apply.ts, pure)
+ *                                               (rules/apply.ts, rules/measurements.ts, pure)
  *       dropBeyond      event-quota.ts          leaves out events beyond the account's quota
  *       write           write.ts                writes device states and rows, all statements at once; alarms, if any,
- *                                              are decided in between
- *       onCommitSent    batcher.ts              lets the next batch begin on top of this commit
+ *                                               are decided in between
+ *       onCommitSent    ingest.ts               lets the next batch begin on top of this commit
  *       afterCommit     after-commit.ts         after the commit: messages are stored, effects happen
- *   connector/mqtt    (for steps 1, 2, 9 and 10 HTTP has http/uplink.ts, a bridge bridge/bridge.ts)
- *    9. stored          inflight.ts             waits for earlier messages of its connection [MQTT-4.6.0-2]
- *   10. writePubacks    inflight.ts             writes all PUBACKs of a commit to one socket together
+ *   connector
+ *    9. stored          mqtt/publish.ts         waits for earlier messages of its connection [MQTT-4.6.0-2]
+ *   10. writePubacks    mqtt/publish.ts         writes all PUBACKs of a commit to one socket together
+ *
+ * For steps 1, 2, 9 and 10 HTTP has http/uplink.ts, a bridge bridge/bridge.ts.
  */
 
 export type IngestOptions = BatcherOptions & {
@@ -121,10 +126,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     failing,
     progress,
   };
-  const batcher = createBatcher(options, queues, (batch) => storeBatch(batch, storeDeps), {
-    monotonicClock: deps.monotonicClock,
-    observe: deps.observe?.batch,
-  });
+  const batcher = createBatcher(options, queues, (batch) => storeBatch(batch, storeDeps), deps);
 
   const unsubscribe = [
     deps.bus.subscribe('device', ({ deviceId }) => queues.forget(deviceId)),
@@ -135,22 +137,17 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const depth = () => queues.waiting + batcher.depth();
 
   function ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void {
-    const message = new Message(uplink, delivery, deps.newUuid);
-    const fragment = newFragment(message, uplink.content, uplink.rejections);
-    const queue = queues.queueOf(device);
-    queue.device = device;
-    fragment.content = assignTimestamps(uplink, queue);
     if (depth() === 0) progress.lastMs = deps.monotonicClock();
-    queues.add(queue, fragment);
+    queues.enqueue(device, newMessage(uplink, delivery, deps.newUuid), uplink.content);
     batcher.wake();
   }
+
   function tick(device: DeviceIdentity, delivery: Delivery): void {
-    const message = new Message(uplinkOfTick(deps.clock()), delivery, deps.newUuid);
-    const queue = queues.queueOf(device);
-    queue.device = device;
-    queues.add(queue, newFragment(message, { kind: 'tick' }, []));
+    const message = newMessage(uplinkOfTick(deps.clock()), delivery, deps.newUuid);
+    queues.enqueue(device, message, { kind: 'tick' });
     batcher.wake();
   }
+
   async function close(drainMs: number): Promise<void> {
     const limit = new AbortController();
     const late = sleep(drainMs, undefined, { signal: limit.signal }).catch(() => {});
@@ -174,5 +171,188 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     forgetStamps: () => queues.forgetStamps(),
     forget: () => remembered.shrink(),
     close,
+  };
+}
+
+export type BatcherOptions = {
+  /** The most transactions at the same time. One more may begin behind another's commit. */
+  maxInFlight: number;
+  /**
+   * Another transaction begins beside one under way when this many messages wait, or when that one takes this long. A
+   * few large transactions cost less than many small ones.
+   */
+  anotherAtMessages: number;
+  anotherAfterMs: number;
+  /** About what one transaction may cost, in ordinary measurements. A measurement that many causes read counts more. */
+  maxBatchItems: number;
+};
+
+export type Batcher = {
+  /** Something waits in a queue. */
+  wake(): void;
+  /** How many messages are in the transactions under way. */
+  depth(): number;
+  /**
+   * Whether no other account has waiting messages or had some taken within `quietMs`, and fewer than
+   * `anotherAtMessages` messages wait.
+   */
+  isAlone(accountId: number, quietMs: number): boolean;
+  /** Resolves when nothing is under way and nothing more can be begun. */
+  drain(): Promise<void>;
+  /** Begins no further batch and fails what waits. */
+  stop(): void;
+};
+
+/**
+ * Most of the estimated cost of a batch of ticks is reading its devices, which is done in pieces. So the batch may cost
+ * this many times as much. What planning costs is bounded as always.
+ */
+const readFactor = 4;
+
+type BatcherDeps = {
+  monotonicClock: MonotonicClock;
+  observe?: Pick<IngestObserver, 'batchMessages' | 'batchSeconds'> | undefined;
+};
+
+/**
+ * Takes what waits in the queues in few, large batches. Ticks have batches of their own, because reading many devices
+ * for them would delay messages. `storeBatch` never rejects.
+ */
+export function createBatcher(
+  options: BatcherOptions,
+  queues: DeviceQueues,
+  storeBatch: (batch: Batch) => Promise<void>,
+  { monotonicClock, observe }: BatcherDeps,
+): Batcher {
+  let inFlight = 0;
+  /** A batch of ticks is under way, beside the others. */
+  let isTicking = false;
+  let messagesInFlight = 0;
+  /** The accounts whose messages were taken, and when. */
+  const taken = new LastByOthers();
+  /** The batch whose commit was sent while it was alone. The next one is planned on top of it. */
+  let ahead: Batch | null = null;
+  let scheduled = false;
+  let stopped = false;
+  /** The newest transaction takes long, so another one may begin beside it. */
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = true;
+    beginBatches();
+  }, options.anotherAfterMs).unref();
+  let onIdle = () => {};
+
+  function mayBegin(): boolean {
+    // Only one batch may run behind the one that commits: nothing would keep two of them in order.
+    if (ahead) return inFlight === 1;
+    if (inFlight === 0) return true;
+    if (inFlight >= options.maxInFlight) return false;
+    return isLate || queues.waiting >= options.anotherAtMessages;
+  }
+
+  /** Ticks are planned only on what is committed. */
+  function mayTick(): boolean {
+    return !isTicking && !ahead;
+  }
+
+  function beginBatches(): void {
+    while (queues.readyDevices.size > 0 && mayBegin() && !stopped) {
+      isLate = false;
+      late.refresh();
+      begin(takeBatch(queues, options.maxBatchItems), false);
+    }
+    if (queues.readyTicks.size > 0 && mayTick() && !stopped)
+      begin(takeBatch(queues, options.maxBatchItems * readFactor, queues.readyTicks), true);
+  }
+
+  function begin(deviceBatches: DeviceBatch[], areTicks: boolean): void {
+    const sinceMs = monotonicClock();
+    let messages = 0;
+    for (const { queue, fragments } of deviceBatches) {
+      messages += fragments.length;
+      if (!areTicks) taken.note(queue.accountId, sinceMs);
+    }
+    if (areTicks) isTicking = true;
+    else inFlight += 1;
+    messagesInFlight += messages;
+    let held = deviceBatches;
+    const batch: Batch = {
+      deviceBatches,
+      behind: areTicks ? null : ahead,
+      committing: null,
+      givenUp: new Set(),
+      done: Promise.resolve(),
+      requeue(postponed, rests) {
+        let whole = -rests;
+        for (const { fragments } of postponed) whole += fragments.length;
+        messages -= whole;
+        messagesInFlight -= whole;
+        queues.requeue(postponed);
+        if (stopped) failWaiting();
+      },
+      onCommitSent(committing) {
+        // Only if it is alone: of two batches each would have to be behind the other.
+        if (areTicks || inFlight > 1) return;
+        batch.committing = committing;
+        ahead = batch;
+        queues.release(deviceBatches);
+        beginBatches();
+      },
+      partDone(part) {
+        // With the commit sent, their next messages may be taken already.
+        if (batch.committing) return;
+        const gone = new Set(part.map(({ queue }) => queue));
+        held = held.filter(({ queue }) => !gone.has(queue));
+        queues.release(part);
+        beginBatches();
+      },
+    };
+    batch.done = storeBatch(batch).then(() => {
+      if (areTicks) isTicking = false;
+      else inFlight -= 1;
+      messagesInFlight -= messages;
+      batch.behind = null;
+      if (batch.committing) ahead = null;
+      else queues.release(held);
+      observe?.batchMessages.observe(messages);
+      observe?.batchSeconds.observe((monotonicClock() - sinceMs) / 1_000);
+      beginBatches();
+      if (isIdle()) onIdle();
+    });
+  }
+
+  const isIdle = () => inFlight === 0 && !isTicking;
+
+  function failWaiting(): void {
+    queues.fail(new DomainError('unavailable', 'The service stopped before this was stored.'));
+  }
+
+  return {
+    /** Everything that arrives in one turn of the event loop shares a transaction. */
+    wake() {
+      if (scheduled || !(mayBegin() || (queues.readyTicks.size > 0 && mayTick()))) return;
+      scheduled = true;
+      setImmediate(() => {
+        scheduled = false;
+        beginBatches();
+      });
+    },
+    depth: () => messagesInFlight,
+    isAlone: (accountId, quietMs) =>
+      !queues.readyDevices.othersWait(accountId) &&
+      queues.waiting < options.anotherAtMessages &&
+      monotonicClock() - taken.than(accountId) > quietMs,
+    drain() {
+      beginBatches();
+      return new Promise((resolve) => {
+        onIdle = resolve;
+        if (isIdle()) resolve();
+      });
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(late);
+      failWaiting();
+    },
   };
 }

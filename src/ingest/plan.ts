@@ -1,4 +1,4 @@
-import type { DeviceQueue, DeviceBatch } from './queues.ts';
+import { type DeviceBatch, type DeviceQueue, newFragment } from './queue.ts';
 import { apply, type DueRow, planDue } from './rules/apply.ts';
 import {
   type ApplyLimits,
@@ -8,7 +8,6 @@ import {
   type DeviceState,
   evidenceCost,
   type Message,
-  newFragment,
   noChanges,
   type StoredAlready,
   turnsPerBatch,

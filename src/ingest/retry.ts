@@ -1,118 +1,35 @@
-import type { Committing } from '../db/database.ts';
 import { kindOf, stateOf } from '../db/errors.ts';
 import { plainArray, type Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import type { Log } from '../log/logger.ts';
 import { backoffMs, pause } from '../lib/wait.ts';
-import type { Batch } from './batcher.ts';
-import { commitBatch, type CommitDeps } from './commit.ts';
-import { type Plan, bisect, toRejection } from './plan.ts';
-import { type DeviceQueue, dropWithdrawn, type DeviceBatch } from './queues.ts';
+import { bisect, toRejection } from './plan.ts';
+import { type DeviceBatch, type DeviceQueue, type DeviceQueues, failMessage } from './queue.ts';
 import { MillisecondFull, rejectBeyondMillisecond, StaleDeviceState } from './write.ts';
 import type { MonotonicClock, MonotonicMs } from '../lib/clock-readings.ts';
 
-/**
- * Stores a batch in as many transactions as it takes (`commitBatch`); in one if nothing is wrong. When this resolves,
- * every fragment is stored, is back in its queue, or its message has failed. Only the first transaction may be behind
- * the batch ahead. The others wait for that batch, so that each device's messages keep their order. Never rejects.
- */
-export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
-  try {
-    const { deviceBatches, givenUp } = batch;
-    await storeAll(deviceBatches, { batch, givenUp, attempts: { failures: 0, sinceMs: 0 }, deps });
-  } catch (error) {
-    deps.log.error(
-      { event: 'batch.failed', err: error },
-      'A batch could not be stored; its senders will send it again.',
-    );
-    failAll(batch.deviceBatches, error);
-  }
-}
+export type RetryDeps = AttemptDeps & {
+  db: Sql;
+  log: Log;
+  queues: Pick<DeviceQueues, 'failBehind'>;
+  redeliveries: Redeliveries;
+  /**
+   * When a transaction last failed without a success after it, ms; -Infinity: never. Items that are themselves at
+   * fault do not count. `state` is the SQLSTATE, '' if there was none.
+   */
+  failing: { lastMs: number; state: string };
+};
 
-/** Stores a part of a batch, including what its transactions have no room for. */
-async function storePart(part: DeviceBatch[], storing: Storing): Promise<void> {
-  let deviceBatches = part;
-  while (deviceBatches.length > 0)
-    deviceBatches = await storeAll(deviceBatches, { ...storing, batch: null });
-}
-
-/** Retries until everything is stored or has failed. For a part, returns what its transaction had no room for. */
-async function storeAll(given: DeviceBatch[], storing: Storing): Promise<DeviceBatch[]> {
-  const { batch, givenUp, attempts, deps } = storing;
-  let deviceBatches = given;
-  let rest: DeviceBatch[] = [];
-  for (let isFirst = true; ; isFirst = false) {
-    deviceBatches = withoutGivenUp(withoutWithdrawn(deviceBatches), storing);
-    if (deviceBatches.length === 0) return rest;
-    // Read for each attempt, because other batches may meet a redelivery in between.
-    const areNew = deps.monotonicClock() >= deps.redeliveries.untilMs;
-    const onCommitSent = (plan: Plan, committing: Committing) => {
-      if (plan.postponed.length > 0) {
-        deviceBatches = plan.deviceBatches;
-        for (const message of plan.split) message.open += 1;
-        if (batch) batch.requeue(plan.postponed, plan.split.length);
-        else rest = [...plan.postponed, ...rest];
-      }
-      if (isFirst) batch?.onCommitSent(committing);
-    };
-    const behind = isFirst ? batch?.behind?.committing : null;
-    try {
-      await commitBatch(deviceBatches, { areNew, behind, onCommitSent }, deps);
-      attempts.failures = 0;
-      deps.failing.lastMs = -Infinity;
-      deps.progress.lastMs = deps.monotonicClock();
-      return rest;
-    } catch (error) {
-      await batch?.behind?.done;
-      for (const queue of batch?.behind?.givenUp ?? []) givenUp.add(queue);
-      // The plan was built on top of a commit that failed, so its device states are not those in the database.
-      if (isFirst && !(await isCommitted(batch?.behind))) forgetDeviceStates(deviceBatches);
-      const { parts, next } = await planRetry(deviceBatches, error, areNew, storing);
-      for (const part of parts) {
-        await storePart(part, storing);
-        // The halves of one device's messages share a queue.
-        if (deviceBatches.length > 1) batch?.partDone(part);
-      }
-      deviceBatches = next;
-    }
-  }
-}
-
-/** Whether the batch ahead is committed, so that a plan on top of it is valid. */
-async function isCommitted(behind: Batch | null | undefined): Promise<boolean> {
-  if (!behind?.committing) return true;
-  return behind.committing.committed.then(
-    () => true,
-    () => false,
-  );
-}
-
-/** Drops messages whose connection has closed: the device sends them again. */
-function withoutWithdrawn(deviceBatches: DeviceBatch[]): DeviceBatch[] {
-  const isAny = deviceBatches.some(({ fragments }) =>
-    fragments.some(({ message }) => message.delivery.isWithdrawn),
-  );
-  if (!isAny) return deviceBatches;
-  return deviceBatches.flatMap(({ queue, fragments }) => {
-    const left = dropWithdrawn(fragments);
-    return left.length > 0 ? [{ queue, fragments: left }] : [];
-  });
-}
-
-/** Fails later messages of devices with a given-up message, so that everything comes again in order. */
-function withoutGivenUp(deviceBatches: DeviceBatch[], { givenUp, deps }: Storing): DeviceBatch[] {
-  if (givenUp.size === 0) return deviceBatches;
-  const error = new DomainError(
-    'unavailable',
-    'An earlier message of this device could not be stored.',
-  );
-  const gone = deviceBatches.filter(({ queue }) => givenUp.has(queue));
-  failAll(gone, error);
-  deps.queues.failBehind(gone, error);
-  return deviceBatches.filter(({ queue }) => !givenUp.has(queue));
-}
+/** Messages that are being stored, by as many attempts as that takes. */
+export type Retrying = {
+  /** Devices with a failed message, in this batch or the one ahead of it. */
+  givenUp: Set<DeviceQueue>;
+  attempts: Attempts;
+  deps: RetryDeps;
+};
 
 /** Gives up, when the bounds are reached or the service stops: nothing is acknowledged, and devices send it again. */
-function giveUp(deviceBatches: DeviceBatch[], cause: unknown, { givenUp, deps }: Storing): void {
+function giveUp(deviceBatches: DeviceBatch[], cause: unknown, { givenUp, deps }: Retrying): void {
   const { log, stopping, queues } = deps;
   forgetDeviceStates(deviceBatches);
   const message = stopping.aborted
@@ -131,9 +48,9 @@ function giveUp(deviceBatches: DeviceBatch[], cause: unknown, { givenUp, deps }:
 }
 
 /** Fails these messages: none is acknowledged. */
-function failAll(deviceBatches: DeviceBatch[], error: unknown): void {
+export function failAll(deviceBatches: DeviceBatch[], error: unknown): void {
   for (const { fragments } of deviceBatches)
-    for (const { message } of fragments) message.fail(error);
+    for (const { message } of fragments) failMessage(message, error);
 }
 
 /**
@@ -186,7 +103,7 @@ async function listChanged(db: Sql, queues: DeviceQueue[]): Promise<Set<number>>
 }
 
 /** Makes the next attempt read these devices again. */
-function forgetDeviceStates(deviceBatches: DeviceBatch[]): void {
+export function forgetDeviceStates(deviceBatches: DeviceBatch[]): void {
   for (const { queue } of deviceBatches) queue.deviceState = null;
 }
 
@@ -202,11 +119,11 @@ type RetryPlan = { parts: DeviceBatch[][]; next: DeviceBatch[] };
  *
  * Resolves when the next attempt may begin.
  */
-async function planRetry(
+export async function planRetry(
   deviceBatches: DeviceBatch[],
   error: unknown,
   areNew: boolean,
-  storing: Storing,
+  storing: Retrying,
 ): Promise<RetryPlan> {
   const { attempts, deps } = storing;
   const isVoid = error instanceof StaleDeviceState || error instanceof MillisecondFull;
@@ -232,7 +149,7 @@ async function planRetry(
 
 const again = (deviceBatches: DeviceBatch[]): RetryPlan => ({ parts: [], next: deviceBatches });
 
-function givenUp(deviceBatches: DeviceBatch[], error: unknown, storing: Storing): RetryPlan {
+function givenUp(deviceBatches: DeviceBatch[], error: unknown, storing: Retrying): RetryPlan {
   giveUp(deviceBatches, error, storing);
   return again([]);
 }
@@ -240,7 +157,7 @@ function givenUp(deviceBatches: DeviceBatch[], error: unknown, storing: Storing)
 async function waitAndRetry(
   deviceBatches: DeviceBatch[],
   error: unknown,
-  storing: Storing,
+  storing: Retrying,
 ): Promise<RetryPlan> {
   const { attempts, deps } = storing;
   deps.log.warn(
@@ -260,7 +177,7 @@ async function waitAndRetry(
 async function storeOthersFirst(
   deviceBatches: DeviceBatch[],
   error: MillisecondFull | StaleDeviceState,
-  { db }: StoreDeps,
+  { db }: RetryDeps,
 ): Promise<RetryPlan> {
   const atFault = await findDevicesAtFault(error, deviceBatches, db).catch(() => new Set<number>());
   // No device can be blamed, so all of them are read again.
@@ -284,12 +201,12 @@ function isTransient(error: unknown): boolean {
 }
 
 /** Turns the one item that the database does not accept into a rejection, and logs the reason. */
-function isolate([deviceBatch]: DeviceBatch[], error: unknown, { log }: StoreDeps): DeviceBatch[] {
+function isolate([deviceBatch]: DeviceBatch[], error: unknown, { log }: RetryDeps): DeviceBatch[] {
   const fragment = deviceBatch?.fragments[0];
   if (!deviceBatch || !fragment) return [];
   // A tick is no message of the device; its sender postpones it.
   if (fragment.content.kind === 'none' || fragment.content.kind === 'tick') {
-    fragment.message.fail(error);
+    failMessage(fragment.message, error);
     return [];
   }
   log.error(
@@ -368,25 +285,3 @@ const expectedForMs = 10_000;
 export function noteRedelivery(redeliveries: Redeliveries, monotonicMs: MonotonicMs): void {
   redeliveries.untilMs = monotonicMs + expectedForMs;
 }
-
-export type StoreDeps = CommitDeps &
-  AttemptDeps & {
-    redeliveries: Redeliveries;
-    /**
-     * When a transaction last failed without a success after it, ms; -Infinity: never. Items that are themselves at
-     * fault do not count. `state` is the SQLSTATE, '' if there was none.
-     */
-    failing: { lastMs: number; state: string };
-    /** When a transaction was last committed, ms. */
-    progress: { lastMs: number };
-  };
-
-/** A batch that is being stored, in as many transactions as it takes. */
-type Storing = {
-  /** Null for a part of a batch, which has no queues to report to. */
-  batch: Batch | null;
-  /** Devices with a failed message, in this batch or the one ahead of it. */
-  givenUp: Set<DeviceQueue>;
-  attempts: Attempts;
-  deps: StoreDeps;
-};

@@ -1,9 +1,9 @@
 import { lastOf } from '../contract/values.ts';
 import { documentsOf, jsonSequence, plainArray, type Sql } from '../db/sql.ts';
-import type { LastSeen, Newest } from '../engine/last-seen.ts';
+import { CowArray, type LastSeen, type Newest } from '../engine/last-seen.ts';
 import { encodeRuntime } from '../engine/runtime-codec.ts';
-import { evidenceWrite, type EvidenceWrite, mayHaveRows } from './rules/evaluate.ts';
-import { type ClockRow, type DeviceState, CowArray } from './rules/model.ts';
+import { evidenceWrite, type EvidenceWrite, mayHaveRows } from './rules/firings.ts';
+import type { ClockRow, DeviceState } from './rules/model.ts';
 import { ofDevice, type Remarked, type Watermark } from './rules/watermark.ts';
 
 /** A device's state after the transaction, and what is written of its evidence. */

@@ -1,6 +1,7 @@
 import type { Delivery, DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import { type Rate, TokenBucket } from '../lib/token-bucket.ts';
 import { pause } from '../lib/wait.ts';
 import type { Log } from '../log/logger.ts';
 import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
@@ -178,8 +179,8 @@ function createTickFeed(
   /** Devices whose tick ended since the current read began: the read may still show them as due. */
   let ended = new Set<number>();
   let underWay = 0;
-  let credit = maxUnderWay;
-  let creditMs = monotonicClock();
+  const rate: Rate = { perSecond, burst: maxUnderWay };
+  const credit = new TokenBucket(rate, monotonicClock());
   let timer: NodeJS.Timeout | undefined;
   let onLow = () => {};
   let isStopped = false;
@@ -187,17 +188,11 @@ function createTickFeed(
   const left = () => waiting.length - at;
   const isLow = () => isStopped || left() < atOnce / 4;
 
-  function earn(): void {
-    const now = monotonicClock();
-    credit = Math.min(maxUnderWay, credit + ((now - creditMs) * perSecond) / 1_000);
-    creditMs = now;
-  }
-
   function bring(): void {
     if (isStopped) return;
-    earn();
-    while (left() > 0 && underWay < maxUnderWay && credit >= 1) {
-      credit -= 1;
+    const monotonicMs = monotonicClock();
+    while (left() > 0 && underWay < maxUnderWay && credit.level(rate, monotonicMs) >= 1) {
+      credit.take(1, rate, monotonicMs);
       underWay += 1;
       const due = waiting[at++] as DueDevice;
       const { deviceId, uuid, accountId, connectorId } = due;

@@ -9,14 +9,13 @@ import { ingestLock } from '../db/locks.ts';
 import { plainArray, plainArrays, type Sql, textList } from '../db/sql.ts';
 import type { StoredLog, StoredRuntime } from '../engine/runtime-codec.ts';
 import type { Plan } from './plan.ts';
-import type { DeviceBatch } from './queues.ts';
+import { type DeviceBatch, newFragment } from './queue.ts';
 import type { DueRow } from './rules/apply.ts';
 import {
   type Changes,
   type DeviceState,
   type DisplayRow,
   type MeasurementRow,
-  newFragment,
   type ProfileAnswerRow,
   type RejectionRow,
   type Fragment,

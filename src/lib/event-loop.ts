@@ -37,6 +37,9 @@ type LoopSchedulerOptions = {
 export class LoopScheduler {
   readonly #options: LoopSchedulerOptions;
   readonly #turns = new FairQueue<() => number | void>();
+  /** Whether something may be done at once. It never overtakes waiting work. */
+  isOpen = true;
+  #waiting = 0;
   #spent = 0;
   #isScheduled = false;
 
@@ -45,12 +48,12 @@ export class LoopScheduler {
   }
 
   get waiting(): number {
-    return this.#turns.waiting;
+    return this.#waiting;
   }
 
-  /** Whether work of this cost may be done at once. It never overtakes waiting work. */
+  /** Whether work of this cost may be done at once, which is charged then. */
   takeNow(cost = 1): boolean {
-    if (this.#turns.waiting > 0 || this.#spent >= this.#options.perTurn) return false;
+    if (!this.isOpen) return false;
     this.spend(cost);
     return true;
   }
@@ -58,12 +61,15 @@ export class LoopScheduler {
   /** Runs `go` when it is its turn. `go` returns its cost; undefined means 1. */
   wait(asker: Asker, go: () => number | void): void {
     this.#turns.add(asker, go);
+    this.#waiting += 1;
+    this.isOpen = false;
     this.#schedule();
   }
 
   /** Adds a cost that became known only after the work had begun. */
   spend(cost: number): void {
     this.#spent += cost;
+    this.isOpen &&= this.#spent < this.#options.perTurn;
     this.#schedule();
   }
 
@@ -72,7 +78,7 @@ export class LoopScheduler {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     const { crowd } = this.#options;
-    if (crowd && this.#turns.waiting >= crowd.size)
+    if (crowd && this.#waiting >= crowd.size)
       setTimeout(() => this.#yieldToEventLoop(), crowd.pauseMs);
     else setImmediate(() => this.#yieldToEventLoop());
   }
@@ -82,10 +88,12 @@ export class LoopScheduler {
     this.#spent = 0;
     const { perTurn, mostMs = Infinity } = this.#options;
     const endMs = monotonicClock() + mostMs;
-    do {
+    while (this.#waiting > 0 && this.#spent < perTurn) {
       const next = this.#turns.take();
-      if (!next) return;
-      this.spend(next.thing() ?? 1);
-    } while (this.#spent < perTurn && monotonicClock() < endMs);
+      this.#waiting -= 1;
+      this.spend(next?.thing() ?? 1);
+      if (monotonicClock() >= endMs) break;
+    }
+    this.isOpen = this.#waiting === 0 && this.#spent < perTurn;
   }
 }

@@ -3,8 +3,7 @@ import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 /** The accounts whose values some process streams. */
 type Listeners = {
-  isEmpty(): boolean;
-  has(accountId: number): boolean;
+  readonly accounts: ReadonlySet<number>;
   close(): void;
 };
 
@@ -21,13 +20,14 @@ type Said = { accountIds: number[]; untilMs: number };
 export function startListeners(options: ListenersOptions): Listeners {
   const { bus, monotonicClock, expiryMs = 10_000 } = options;
   const byProcess = new Map<string, Said>();
-  let accounts = new Set<number>();
+  const accounts = new Set<number>();
 
   function collect(): void {
     const monotonicMs = monotonicClock();
     for (const [process, { untilMs }] of byProcess)
       if (untilMs <= monotonicMs) byProcess.delete(process);
-    accounts = new Set([...byProcess.values()].flatMap(({ accountIds }) => accountIds));
+    accounts.clear();
+    for (const { accountIds } of byProcess.values()) for (const id of accountIds) accounts.add(id);
   }
   const ends = [
     bus.subscribe('listeners', ({ process, accountIds }) => {
@@ -40,8 +40,7 @@ export function startListeners(options: ListenersOptions): Listeners {
   timer.unref();
   bus.publish('listeners-asked', {});
   return {
-    isEmpty: () => accounts.size === 0,
-    has: (accountId) => accounts.has(accountId),
+    accounts,
     close() {
       clearInterval(timer);
       for (const end of ends) end();

@@ -1,5 +1,6 @@
 import { type DestinationStream, pino } from 'pino';
 import pretty from 'pino-pretty';
+import { TokenBucket } from '../lib/token-bucket.ts';
 import type { LogEvent } from './events.ts';
 import type { LogBindings, LogContext, Logger, ServiceLog, Write } from './logger.ts';
 
@@ -28,8 +29,7 @@ const maxEntries = 32;
  * Lines of one event that may be written at once, and per second. In an outage every request fails, and strangers may
  * send any number of them. Writing the lines must not cost more than the requests do.
  */
-const linesAtOnce = 100;
-const linesPerSecond = 20;
+const lineRate = { perSecond: 20, burst: 100 };
 /** How often, at most, the number of omitted lines is logged. */
 const omittedEveryMs = 10_000;
 /**
@@ -120,17 +120,15 @@ function limitLines(
   monotonicClock: () => number,
   tellOmitted: (event: LogEvent, omitted: number) => void,
 ): MayWrite {
-  const buckets = new Map<LogEvent, { lines: number; atMs: number; omitted: number }>();
+  const buckets = new Map<LogEvent, { lines: TokenBucket; omitted: number }>();
   return (event) => {
     if (ownLimit.has(event)) return true;
     const atMs = monotonicClock();
     let bucket = buckets.get(event);
-    if (!bucket) buckets.set(event, (bucket = { lines: linesAtOnce, atMs, omitted: 0 }));
-    const refilled = bucket.lines + ((atMs - bucket.atMs) * linesPerSecond) / 1_000;
-    bucket.lines = Math.min(linesAtOnce, refilled);
-    bucket.atMs = atMs;
-    if (bucket.lines >= 1) {
-      bucket.lines -= 1;
+    if (!bucket)
+      buckets.set(event, (bucket = { lines: new TokenBucket(lineRate, atMs), omitted: 0 }));
+    if (bucket.lines.level(lineRate, atMs) >= 1) {
+      bucket.lines.take(1, lineRate, atMs);
       return true;
     }
     bucket.omitted += 1;

@@ -1,6 +1,5 @@
 import type { QueryConfig } from 'pg';
-import { CopyRows } from '../db/copy-rows.ts';
-import type { Transaction } from '../db/database.ts';
+import { CopyRows, type Transaction } from '../db/database.ts';
 import { plainArray, type Sql } from '../db/sql.ts';
 import { type LastSeen, maxValues, type Newest } from '../engine/last-seen.ts';
 
@@ -123,6 +122,17 @@ export function createKnownSeries(maxSeries: number = 200_000): KnownSeries {
     clear,
   };
 }
+
+/** What stores the measurements of a batch, for a process that remembers the series it has seen. */
+export const measurementWriters = (known: KnownSeries) => ({
+  addMeasurements: (tx: Transaction, rows: readonly StoredMeasurement[]) =>
+    addMeasurements(tx, rows, known),
+  storeMeasurements: <M extends StoredMeasurement>(
+    tx: Sql,
+    rows: readonly M[],
+    onAdded?: (row: M) => void,
+  ) => storeMeasurements(tx, rows, known, onAdded),
+});
 
 type SeriesRow = { id: number; device_id: number; s_id: string };
 

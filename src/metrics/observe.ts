@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import process from 'node:process';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { BridgeView } from '../../connector/bridge/status.ts';
-import type { RateObserver } from '../../connector/device/rates.ts';
+import type { RateObserver } from '../../connector/device/limits.ts';
 import type { HttpSnapshot } from '../../connector/http/server.ts';
 import type { Observer } from '../../connector/ports.ts';
 import type { SecretCheckDeps } from '../broker-hooks/broker-hooks.ts';
@@ -39,7 +39,7 @@ export function observeConnector(registry: Registry): Observer {
     labelNames: ['reason'],
     registers,
   });
-  const message = countMessages(registry, {
+  const messages = countMessages(registry, {
     name: 'mqtt_messages_total',
     help: 'Messages received from devices over MQTT, by kind of topic.',
   });
@@ -59,7 +59,7 @@ export function observeConnector(registry: Registry): Observer {
       connected.dec();
       disconnects.inc({ reason });
     },
-    message,
+    messages,
     acknowledged: acknowledgements.observe.bind(acknowledgements),
   };
 }
@@ -117,11 +117,9 @@ export function observeIngest(registry: Registry, depth: () => number): IngestOb
     },
   });
   return {
-    batch(messages, seconds) {
-      sizes.observe(messages);
-      durations.observe(seconds);
-    },
-    stored: (measurements) => stored.inc(measurements),
+    batchMessages: sizes,
+    batchSeconds: durations,
+    measurements: stored,
     rejected: (reason, count) => rejections.inc({ reason }, count),
   };
 }
@@ -157,8 +155,8 @@ export function observeHooks(registry: Registry): SecretCheckDeps['onRefused'] {
 function countMessages(
   registry: Registry,
   { name, help }: { name: string; help: string },
-): (kind: string) => void {
-  const messages = new Map<string, number>();
+): Observer['messages'] {
+  const messages: Observer['messages'] = new Map();
   new Counter({
     name,
     help,
@@ -169,7 +167,7 @@ function countMessages(
       messages.clear();
     },
   });
-  return (kind) => void messages.set(kind, (messages.get(kind) ?? 0) + 1);
+  return messages;
 }
 
 /** Buckets for times that devices wait, in seconds. */
@@ -358,9 +356,9 @@ export function observeHttpQueue(registry: Registry, countWaiting: () => number)
 export function observeHttpUplink(
   registry: Registry,
   read: () => Pick<HttpSnapshot, 'polls'>,
-): Pick<Observer, 'refused' | 'message' | 'acknowledged'> {
+): Pick<Observer, 'refused' | 'messages' | 'acknowledged'> {
   const registers = [registry];
-  const message = countMessages(registry, {
+  const messages = countMessages(registry, {
     name: 'http_uplink_messages_total',
     help: 'Messages received from devices over HTTP, by kind of topic.',
   });
@@ -388,8 +386,8 @@ export function observeHttpUplink(
   });
   return {
     refused: (reason) => refusals.inc({ reason }),
-    message,
-    acknowledged: (seconds) => answers.observe(seconds),
+    messages,
+    acknowledged: answers.observe.bind(answers),
   };
 }
 

@@ -1,10 +1,6 @@
 import type { LimitsOf } from './quotas.ts';
+import { type Rate, TokenBucket } from '../lib/token-bucket.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
-
-/** Tokens a second, and at most how many accumulate. */
-type BucketRate = { perSecond: number; burst: number };
-
-type Bucket = { tokens: number; atMs: number };
 
 /** At this many buckets the first sweep removes full ones. */
 const leastRemembered = 1_000;
@@ -20,22 +16,16 @@ type Buckets = {
 
 /** Calls `rateOf` each time, because an account's rate may change. */
 function createBuckets(
-  rateOf: (accountId: number) => BucketRate,
+  rateOf: (accountId: number) => Rate,
   monotonicClock: MonotonicClock,
 ): Buckets {
-  const buckets = new Map<number, Bucket>();
+  const buckets = new Map<number, TokenBucket>();
   let sweepAt = leastRemembered;
 
-  function refill(bucket: Bucket, { perSecond, burst }: BucketRate, atMs: number): number {
-    return Math.min(burst, bucket.tokens + ((atMs - bucket.atMs) * perSecond) / 1_000);
-  }
-
   /** A full bucket is the same as none. */
-  function sweep(atMs: number): void {
-    for (const [accountId, bucket] of buckets) {
-      const rate = rateOf(accountId);
-      if (refill(bucket, rate, atMs) >= rate.burst) buckets.delete(accountId);
-    }
+  function sweep(): void {
+    for (const [accountId, bucket] of buckets)
+      if (bucket.isFull(rateOf(accountId), monotonicClock())) buckets.delete(accountId);
     sweepAt = Math.max(leastRemembered, 2 * buckets.size);
   }
 
@@ -44,25 +34,20 @@ function createBuckets(
       const bucket = buckets.get(accountId);
       // The usual case, without reading the clock: a bucket only fills by itself.
       if (!bucket || bucket.tokens >= 1) return 0;
-      const rate = rateOf(accountId);
-      const tokens = refill(bucket, rate, monotonicClock());
-      return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1_000) / rate.perSecond);
+      return bucket.waitForOneMs(rateOf(accountId), monotonicClock());
     },
     level(accountId) {
-      const bucket = buckets.get(accountId);
       const rate = rateOf(accountId);
-      return bucket ? refill(bucket, rate, monotonicClock()) : rate.burst;
+      return buckets.get(accountId)?.level(rate, monotonicClock()) ?? rate.burst;
     },
     take(accountId, amount) {
-      const atMs = monotonicClock();
-      const bucket = buckets.get(accountId);
-      if (bucket) {
-        bucket.tokens = refill(bucket, rateOf(accountId), atMs) - amount;
-        bucket.atMs = atMs;
-        return;
+      const rate = rateOf(accountId);
+      let bucket = buckets.get(accountId);
+      if (!bucket) {
+        if (buckets.size >= sweepAt) sweep();
+        buckets.set(accountId, (bucket = new TokenBucket(rate, monotonicClock())));
       }
-      if (buckets.size >= sweepAt) sweep(atMs);
-      buckets.set(accountId, { tokens: rateOf(accountId).burst - amount, atMs });
+      bucket.take(amount, rate, monotonicClock());
     },
   };
 }

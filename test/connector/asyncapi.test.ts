@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { load } from 'js-yaml';
 import { describe, expect, test } from 'vitest';
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
-import { parseUplink } from '../../connector/device/uplink.ts';
+import { parseUplink } from '../../connector/device/receive.ts';
 import { downTopics, upTopics } from '../../src/contract/uplink.ts';
 
 type Document = {

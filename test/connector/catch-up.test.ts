@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { createRateStore } from '../../connector/device/rates.ts';
+import { DeviceLimits } from '../../connector/device/limits.ts';
 import { limits, manualClock, startWorld, until, type World } from './harness.ts';
 import { startHttpWorld, type HttpWorld } from './http/harness.ts';
 import { enter, moments, publishPacket } from './raw.ts';
@@ -57,8 +57,8 @@ test('what is sent over MQTT counts for HTTP too, and the other way round', asyn
   const clock = manualClock();
   const rates = { ...limits, ...slow };
   const ports = { othersWait: () => false, measurementsPerSecond: () => 20_000 };
-  const rateStore = createRateStore({ ports, limits: rates, now: clock.now });
-  const both = { now: clock.now, rateStore };
+  const deviceLimits = new DeviceLimits({ ports, limits: rates, now: clock.now });
+  const both = { now: clock.now, deviceLimits };
   world = await startWorld(both);
   http = await startHttpWorld(both);
   const { device, store, connector } = http;

@@ -1,3 +1,4 @@
+import { generate } from 'mqtt-packet';
 import { afterEach, expect, test } from 'vitest';
 import { manualClock, startWorld, until, type World } from './harness.ts';
 import { enter, moments } from './raw.ts';
@@ -5,23 +6,34 @@ import { enter, moments } from './raw.ts';
 let world: World;
 afterEach(() => world.close());
 
-test('a long list of filters counts as many packets', async () => {
-  const clock = manualClock();
-  const limits = { messagesPerSecond: 100, messagesBurst: 20, measurementsPerSecond: 1_000 };
-  world = await startWorld({ now: clock.now, limits });
-  const raw = await enter(world);
-  const subscriptions = Array.from({ length: 16 }, (_, n) => ({
-    topic: `devices/${world.device.uuid}/down/${n}`,
-    qos: 1 as const,
-  }));
-  raw.send({ cmd: 'subscribe', messageId: 1, subscriptions });
-  await raw.expect('suback');
-  raw.send({ cmd: 'pingreq' });
-  await moments(world);
-  expect(raw.of('pingresp')).toEqual([]);
-  clock.monotonicMs += 1_000;
-  await raw.expect('pingresp');
-});
+test.each(['in one piece', 'apart from its first byte'])(
+  'a long list of filters counts as many packets, its length %s',
+  async (how) => {
+    const clock = manualClock();
+    const limits = { messagesPerSecond: 100, messagesBurst: 20, measurementsPerSecond: 1_000 };
+    world = await startWorld({ now: clock.now, limits });
+    const raw = await enter(world);
+    const subscriptions = Array.from({ length: 16 }, (_, n) => ({
+      topic: `devices/${world.device.uuid}/down/${n}`,
+      qos: 1 as const,
+    }));
+    const bytes = generate(
+      { cmd: 'subscribe', messageId: 1, subscriptions },
+      { protocolVersion: raw.version },
+    );
+    if (how !== 'in one piece') {
+      raw.socket.write(bytes.subarray(0, 1));
+      await until(() => world.connector.snapshot().midwayBytes > 0, 'the first byte');
+    }
+    raw.socket.write(bytes.subarray(how === 'in one piece' ? 0 : 1));
+    await raw.expect('suback');
+    raw.send({ cmd: 'pingreq' });
+    await moments(world);
+    expect(raw.of('pingresp')).toEqual([]);
+    clock.monotonicMs += 1_000;
+    await raw.expect('pingresp');
+  },
+);
 
 test.each(['subscribe', 'unsubscribe'] as const)(
   'a %s longer than all allowed filters closes the connection',

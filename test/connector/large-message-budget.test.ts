@@ -3,7 +3,7 @@ import {
   createLargeMessageBudget,
   type LargePlace,
   type LargeMessageBudget,
-} from '../../connector/device/uplink.ts';
+} from '../../connector/device/large-messages.ts';
 
 const size = 256;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseUplink } from '../../connector/device/uplink.ts';
+import { parseUplink } from '../../connector/device/receive.ts';
 
 const prefix = 'devices/d/up/';
 const parse = (text: string, format: 'json' | 'ndjson' = 'json') => {

@@ -1,7 +1,7 @@
 import { Duplex } from 'node:stream';
 import { expect, test } from 'vitest';
 import { Connection } from '../../connector/mqtt/connection.ts';
-import { writePubacks } from '../../connector/mqtt/inflight.ts';
+import { writePubacks } from '../../connector/mqtt/publish.ts';
 import { startTimeouts } from '../../connector/mqtt/lifecycle.ts';
 import { defaultTuning } from '../../connector/ports.ts';
 import { limits, manualClock, until } from './harness.ts';

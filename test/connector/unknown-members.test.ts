@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createUnknownMemberThrottle, parseUplink } from '../../connector/device/uplink.ts';
+import { createUnknownMemberThrottle, parseUplink } from '../../connector/device/receive.ts';
 
 const prefix = 'devices/d/up/';
 const parse = (topic: string, sent: unknown, mayTell: () => boolean = () => true) =>

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseUplink } from '../../connector/device/uplink.ts';
+import { parseUplink } from '../../connector/device/receive.ts';
+import { SentMeasurement } from '../../src/contract/uplink.ts';
 
 const prefix = 'devices/d/up/';
 const parse = (name: string, payload: unknown) => {
@@ -291,4 +292,34 @@ describe('the part of a payload that is kept', () => {
   test('a long topic is cut', () => {
     expect(parse('x'.repeat(5_000), 1).topic).toHaveLength(1_024);
   });
+});
+
+test('a plain measurement is read without the schema, and as the schema reads it', () => {
+  const text = fc.oneof(fc.constantFrom('0x1', '', '\0', 'a\uD800', '__proto__'), fc.string());
+  const number = fc.oneof(fc.constantFrom(0, -0, 1.5, 2 ** 53, -1, 2 ** 53 - 1), fc.double());
+  const odd = fc.constantFrom<unknown>(null, true, '1', [], {}, { lat: 1, long: 2 }, { lat: 91 });
+  const sent = fc.record(
+    { sId: fc.oneof(text, odd), val: fc.oneof(number, odd), ts: fc.oneof(number, odd), more: odd },
+    { requiredKeys: [] },
+  );
+  const asRead = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+  fc.assert(
+    fc.property(fc.array(sent, { minLength: 1, maxLength: 3 }), (list) => {
+      const expected = list.flatMap((value, index) => {
+        const { data } = SentMeasurement.safeParse(asRead(value));
+        return data ? [{ index, value: data }] : [];
+      });
+      expect(parse('measurements', list).content).toEqual({
+        kind: 'measurements',
+        items: expected,
+      });
+      expect(parse('measurements', list[0]).content).toEqual({
+        kind: 'measurements',
+        items: expected.filter(({ index }) => index === 0).map((one) => ({ ...one, index: null })),
+      });
+    }),
+    { numRuns: 2_000 },
+  );
+  const endless = parse('measurements', Buffer.from('{"sId":"0x1","val":1e999}'));
+  expect(endless.content).toEqual({ kind: 'measurements', items: [] });
 });

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CopyRows } from '../../src/db/copy-rows.ts';
+import { CopyRows } from '../../src/db/database.ts';
 import { beginPipelined, breakOff, copyIn } from '../../src/db/pg-driver.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CopyRows } from '../../src/db/copy-rows.ts';
-import type { Database } from '../../src/db/database.ts';
+import { CopyRows, type Database } from '../../src/db/database.ts';
 import { openTestDatabase, testDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 

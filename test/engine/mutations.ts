@@ -6,7 +6,7 @@ export type Mutation = {
 };
 
 const setBack = 'src/ingest/rules/watermark.ts';
-const takeTime = 'src/ingest/rules/event-time.ts';
+const takeTime = 'src/ingest/rules/measurements.ts';
 const kept = 'src/engine/timed.ts';
 const runtime = 'src/engine/runtime.ts';
 
@@ -166,7 +166,7 @@ export const mutations: Mutation[] = [
   },
   {
     mistake: 'a firing forgets the outcomes of its episode',
-    file: 'src/engine/evidence.ts',
+    file: 'src/engine/fire.ts',
     changes: [
       ['  const { lately } = evidence;\n  let isEmpty', '  const lately = null;\n  let isEmpty'],
     ],

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { longestPieceMs } from '../../bench/edges/longest-piece.ts';
 import * as payloads from '../../bench/edges/payloads.ts';
-import { parseUplink } from '../../connector/device/uplink.ts';
+import { parseUplink } from '../../connector/device/receive.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { writeDeviceList } from '../../src/devices/list.ts';
 import { defineRoute } from '../../src/http/route.ts';

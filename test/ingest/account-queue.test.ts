@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type AccountQueue, createAccountQueue } from '../../src/ingest/fair-queue.ts';
+import { type AccountQueue, createAccountQueue } from '../../src/ingest/queue.ts';
 
 type Element = {
   accountId: number;

@@ -1,12 +1,8 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Committing } from '../../src/db/database.ts';
-import {
-  type Batch,
-  type Batcher,
-  type BatcherOptions,
-  createBatcher,
-} from '../../src/ingest/batcher.ts';
-import { DeviceQueues } from '../../src/ingest/queues.ts';
+import type { Batch } from '../../src/ingest/commit.ts';
+import { type Batcher, type BatcherOptions, createBatcher } from '../../src/ingest/ingest.ts';
+import { DeviceQueues } from '../../src/ingest/queue.ts';
 import { device, measurementsFragment, tickFragment, fragmentIds } from './fragments.ts';
 
 /** A batch that the batcher has begun. It does only what the test tells it to. */

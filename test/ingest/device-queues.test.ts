@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Message } from '../../src/ingest/rules/model.ts';
-import { DeviceQueues, takeBatch, type DeviceBatch } from '../../src/ingest/queues.ts';
+import { DeviceQueues, newMessage, takeBatch, type DeviceBatch } from '../../src/ingest/queue.ts';
+import type { Message } from '../../src/ingest/rules/model.ts';
 import { bisect } from '../../src/ingest/plan.ts';
 import { device, measurementsFragment, tickFragment, fragmentIds } from './fragments.ts';
 
@@ -160,7 +160,7 @@ describe('queues of several accounts', () => {
   });
 
   const withParsing = ({ uplink, delivery, newUuid }: Message, parsing: number) =>
-    new Message({ ...uplink, parsingCost: parsing }, delivery, newUuid);
+    newMessage({ ...uplink, parsingCost: parsing }, delivery, newUuid);
 });
 
 describe('queues that are forgotten', () => {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { compileProfile } from '../../src/engine/compile.ts';
-import { type DeviceState, CowArray } from '../../src/ingest/rules/model.ts';
-import { type DeviceQueue, newDeviceQueue } from '../../src/ingest/queues.ts';
+import { CowArray } from '../../src/engine/last-seen.ts';
+import type { DeviceState } from '../../src/ingest/rules/model.ts';
+import { type DeviceQueue, newDeviceQueue } from '../../src/ingest/queue.ts';
 import { ContextCache } from '../../src/ingest/device-state.ts';
 import { countingPurpose } from './harness.ts';
 

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { NewEvent } from '../../src/contract/event.ts';
-import { Message, noChanges } from '../../src/ingest/rules/model.ts';
+import { newMessage } from '../../src/ingest/queue.ts';
+import { noChanges } from '../../src/ingest/rules/model.ts';
 import { createEventQuota, type EventCounts } from '../../src/ingest/event-quota.ts';
 import { type Plan, planBatch } from '../../src/ingest/plan.ts';
 import { uplink } from './harness.ts';
@@ -9,7 +10,7 @@ import { uplink } from './harness.ts';
 /** A plan of one message of the account that records this many events. */
 function planOf(accountId: number, count: number): Plan {
   const delivery = { isWithdrawn: false, stored() {}, failed() {} };
-  const message = new Message(uplink({ kind: 'none' }), delivery, randomUUID);
+  const message = newMessage(uplink({ kind: 'none' }), delivery, randomUUID);
   const event = { type: 'sense', ts: 0, cause: { senses: [] } } as unknown as NewEvent['event'];
   const events = Array.from({ length: count }, (_, n) => ({
     accountId,

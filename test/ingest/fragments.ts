@@ -1,6 +1,6 @@
 import type { DeviceIdentity, Uplink } from '../../src/contract/uplink.ts';
-import { Message, newFragment, type Fragment, uplinkOfTick } from '../../src/ingest/rules/model.ts';
-import type { DeviceBatch } from '../../src/ingest/queues.ts';
+import { type DeviceBatch, newFragment, newMessage, uplinkOfTick } from '../../src/ingest/queue.ts';
+import type { Fragment } from '../../src/ingest/rules/model.ts';
 
 export const device = (deviceId: number, accountId = 1): DeviceIdentity => ({
   deviceId,
@@ -21,14 +21,14 @@ export function measurementsFragment(id: string, count: number, failures?: strin
     stored() {},
     failed: () => failures?.push(id),
   };
-  const message = new Message(uplink, delivery, () => id);
+  const message = newMessage(uplink, delivery, () => id);
   message.id = id;
   return newFragment(message, content, []);
 }
 
 /** A tick whose end nobody waits for. */
 export function tickFragment(id: string): Fragment {
-  const message = new Message(
+  const message = newMessage(
     uplinkOfTick(0),
     { isWithdrawn: false, stored() {}, failed() {} },
     () => id,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
 import { ContextCache, createContextLoader } from '../../src/ingest/device-state.ts';
-import { type DeviceQueue, newDeviceQueue } from '../../src/ingest/queues.ts';
+import { type DeviceQueue, newDeviceQueue } from '../../src/ingest/queue.ts';
 import { findNewest } from '../../src/measurements/store.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { configuration, countingPurpose } from './harness.ts';

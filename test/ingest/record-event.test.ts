@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { recordEvent } from '../../src/ingest/rules/evaluate.ts';
+import { recordEvent } from '../../src/ingest/rules/firings.ts';
 import { type DeviceState, type MessageScope, noChanges } from '../../src/ingest/rules/model.ts';
 import { device } from './fragments.ts';
 

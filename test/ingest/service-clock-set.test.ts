@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { DeviceIdentity, UplinkContent } from '../../src/contract/uplink.ts';
-import { DeviceQueues, newDeviceQueue, assignTimestamps } from '../../src/ingest/queues.ts';
+import { DeviceQueues, newDeviceQueue, assignTimestamps } from '../../src/ingest/queue.ts';
 import { checkTime } from '../../src/ingest/rules/measurements.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import {

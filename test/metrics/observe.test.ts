@@ -4,8 +4,9 @@ import { observeConnector, observeHttpUplink } from '../../src/metrics/observe.t
 
 it('counts the messages of devices, however often it is read', async () => {
   const registry = new Registry();
-  const { message, acknowledged } = observeConnector(registry);
-  for (const kind of ['measurements', 'state', 'measurements']) message(kind);
+  const { messages, acknowledged } = observeConnector(registry);
+  messages.set('measurements', 2);
+  messages.set('state', 1);
   acknowledged(0.003);
   const counted = async () =>
     (await registry.metrics())
@@ -19,7 +20,7 @@ it('counts the messages of devices, however often it is read', async () => {
   ];
   expect(await counted()).toEqual(first);
   expect(await counted()).toEqual(first);
-  message('state');
+  messages.set('state', 1);
   expect(await counted()).toContain('mqtt_messages_total{kind="state"} 2');
 });
 
@@ -28,8 +29,8 @@ it('counts messages over HTTP and over MQTT separately, and reads how many reque
   const mqtt = observeConnector(registry);
   let polls = 2;
   const http = observeHttpUplink(registry, () => ({ polls }));
-  mqtt.message('state');
-  http.message('measurements');
+  mqtt.messages.set('state', 1);
+  http.messages.set('measurements', 1);
   http.acknowledged(0.02);
   http.refused('not-authorized');
   polls = 3;

@@ -23,13 +23,13 @@ import {
 import { Evaluator } from '../../engine/evaluator.ts';
 import { describeEvaluation, explain } from '../../engine/explain.ts';
 import { reportedMoveOf } from '../../engine/fire.ts';
-import type { LastSeen, Listening, Newest } from '../../engine/last-seen.ts';
+import { CowArray, type LastSeen, type Listening, type Newest } from '../../engine/last-seen.ts';
 import { broughtBack, enter, type Runtime, startRuntime } from '../../engine/runtime.ts';
-import { assignTimestamps, type GivenTimestamps } from '../../ingest/queues.ts';
+import { assignTimestamps, type GivenTimestamps } from '../../ingest/queue.ts';
 import { isOldReport } from '../../ingest/rules/apply.ts';
-import { addSilentSenses } from '../../ingest/rules/evaluate.ts';
-import { type Clocked, EventTimes } from '../../ingest/rules/event-time.ts';
-import { noChanges, CowArray, type Reported, StoredAlready } from '../../ingest/rules/model.ts';
+import { addSilentSenses } from '../../ingest/rules/firings.ts';
+import { type Clocked, EventTimes } from '../../ingest/rules/measurements.ts';
+import { noChanges, type Reported, StoredAlready } from '../../ingest/rules/model.ts';
 import { aheadMs } from '../../ingest/rules/watermark.ts';
 import { InputError, parsePurposes, parseWith } from './options.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';

@@ -14,16 +14,21 @@ import { broughtBack, enter, hasPlace, startRuntime } from '../../engine/runtime
 import { findNextDue as findNextTick } from '../../engine/timed.ts';
 import {
   describe,
-  evaluatedProfile,
   listeningUntil,
   makesAlarms,
-  MessageEvaluation,
   recordMove,
   signal,
   signalMove,
   waitFor,
-} from './evaluate.ts';
-import { applyConfiguration, applyMeasurements, checkSense, checkTime } from './measurements.ts';
+} from './firings.ts';
+import {
+  applyConfiguration,
+  applyMeasurements,
+  checkSense,
+  checkTime,
+  evaluatedProfile,
+  MessageEvaluation,
+} from './measurements.ts';
 import {
   type Applied,
   type ApplyLimits,

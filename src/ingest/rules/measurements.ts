@@ -1,10 +1,43 @@
 import { type Configuration, type Sense, sensesOf } from '../../contract/configuration.ts';
 import { checkConfigurationSizes } from '../../contract/purpose.ts';
-import type { Item, Rejection, SentMeasurement } from '../../contract/uplink.ts';
-import type { Measurement } from '../../contract/values.ts';
-import { makesAlarms, MessageEvaluation, signal } from './evaluate.ts';
-import { EventTimes } from './event-time.ts';
-import type { Applied, ApplyLimits, DeviceState, MeasurementRow, MessageScope } from './model.ts';
+import type { DeviceIdentity, Item, Rejection, SentMeasurement } from '../../contract/uplink.ts';
+import { lastOf, type Measurement } from '../../contract/values.ts';
+import type { Evaluated, Profile, Transition } from '../../engine/compile.ts';
+import { Evaluator } from '../../engine/evaluator.ts';
+import {
+  type CowArray,
+  type Newest,
+  newestAfter,
+  watchedOf,
+  withLast,
+} from '../../engine/last-seen.ts';
+import {
+  logAfter,
+  makesAlarms,
+  performFiring,
+  recordEvent,
+  signal,
+  signalMove,
+} from './firings.ts';
+import {
+  type Applied,
+  type ApplyLimits,
+  type Changes,
+  costs,
+  type DeviceState,
+  type MeasurementRow,
+  type MessageScope,
+  nameOfStored,
+} from './model.ts';
+import {
+  aheadMs,
+  extendRun,
+  isSetBack,
+  type LateRun,
+  ofDevice,
+  type Remarked,
+  type Watermark,
+} from './watermark.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** Stores measurements, and evaluates them if the service runs the profile: at least one item, within the budget. */
@@ -126,4 +159,320 @@ export function applyConfiguration(
   if (makesAlarms(deviceState) && [...deviceState.senses.keys()].some(isGone))
     signal(deviceState, { kind: 'configuration', sIds: [...senses.keys()] }, scope);
   return { ...deviceState, senses };
+}
+
+/** The profile that the service evaluates; only its silences if the device evaluates itself. Null: none. */
+export function evaluatedProfile({ current }: DeviceState): Profile | null {
+  if (!current) return null;
+  return current.engine === 'service' ? current.profile : watchedOf(current.profile);
+}
+
+/** The evaluation of one message or tick, if the service evaluates for its device. */
+export class MessageEvaluation {
+  readonly #scope: MessageScope;
+  readonly #evaluator: Evaluator | null;
+  readonly #before: DeviceState;
+  readonly #evaluated: Measurement[] = [];
+  #deviceState: DeviceState;
+  #hasFired = false;
+
+  constructor(deviceState: DeviceState, scope: MessageScope) {
+    const { runtime, device } = deviceState;
+    const profile = evaluatedProfile(deviceState);
+    const { listeningOf } = scope.limits;
+    this.#scope = scope;
+    this.#before = deviceState;
+    this.#deviceState = deviceState;
+    this.#evaluator =
+      profile && runtime
+        ? new Evaluator(profile, runtime, profile.isTimed ? listeningOf?.(device) : undefined)
+        : null;
+  }
+
+  /**
+   * Evaluates what time alone has triggered until `untilTs`, until the budget is spent, but up to at least one change
+   * of state. Returns whether that was everything.
+   */
+  runUntil(untilTs: number): boolean {
+    const evaluator = this.#evaluator;
+    if (!evaluator) return true;
+    for (;;) {
+      const before = evaluator.cost;
+      const ticks = evaluator.ticksUntil(untilTs, 1);
+      this.#charge(evaluator.cost - before);
+      for (const tick of ticks) this.#perform(tick, tick.arrivedTs);
+      if (!ticks.at(-1)?.transition) return true;
+      if (this.#scope.budget.isSpent) return false;
+    }
+  }
+
+  /** Evaluates a measurement that is new to the device's purposes, as of `t`. */
+  measure(measurement: Measurement, t: number): void {
+    if (this.#evaluator) this.#judge(this.#evaluator, measurement, t);
+    if (this.#deviceState.waitingSenses)
+      this.#deviceState = hear(this.#deviceState, { sId: measurement.sId, t }, this.#scope);
+  }
+
+  #judge(evaluator: Evaluator, measurement: Measurement, t: number): void {
+    const before = evaluator.cost;
+    if (this.#before.evidenceLog) this.#evaluated.push(measurement);
+    const moment = { t, arrivedTs: this.#scope.arrivedTs };
+    for (const tick of evaluator.ticksForcedBy(measurement.sId, moment)) this.#perform(tick, t);
+    const evaluated = evaluator.measure(measurement, moment, false);
+    this.#charge(evaluator.cost - before);
+    this.#perform(evaluated, t);
+  }
+
+  /** The device's state afterwards. */
+  end(): DeviceState {
+    const deviceState = this.#deviceState;
+    const runtime = this.#evaluator?.end();
+    if (!runtime) return deviceState;
+    // An event's key contains the version of the device's row, so whatever records an event has to write the row.
+    const isSame = runtime === deviceState.runtime;
+    if (isSame && !this.#hasFired) return deviceState;
+    const after = isSame ? { ...runtime } : runtime;
+    const evidenceLog = logAfter(this.#before, after, this.#evaluated);
+    return { ...deviceState, runtime: after, evidenceLog };
+  }
+
+  #charge(cost: number): void {
+    this.#scope.budget.spent += cost * costs.cause;
+  }
+
+  #perform({ firings, transition, ended, arrivedTs }: Evaluated, ts: number): void {
+    const scope = this.#scope;
+    if (ended.length > 0) signal(this.#deviceState, { kind: 'ended', of: ended, arrivedTs }, scope);
+    for (const firing of firings) {
+      firing.event.arrivedTs = arrivedTs;
+      this.#deviceState = performFiring(this.#deviceState, firing, transition?.to ?? null, scope);
+      this.#hasFired = true;
+    }
+    if (!transition) return;
+    signalMove(this.#deviceState, { to: transition.to, isReport: false, arrivedTs }, scope);
+    this.#deviceState = move(this.#deviceState, transition, ts, scope);
+  }
+}
+
+function move(
+  deviceState: DeviceState,
+  { to, event }: Transition,
+  ts: number,
+  scope: MessageScope,
+): DeviceState {
+  if (event) recordEvent(deviceState, event, scope);
+  const { uuid } = deviceState.device;
+  const placeTs = event?.ts ?? ts;
+  const message = { topic: 'state' as const, payload: { ...to, ts: placeTs } };
+  scope.rows.effects.push({ kind: 'down', uuid, message });
+  return { ...deviceState, place: to, placeTs };
+}
+
+/**
+ * A sense was heard at `t`. If an alarm of the device waits for a fresh measurement of it, alarms are signalled. Call
+ * this after the measurement was evaluated, which may have ended the alarm.
+ */
+function hear(
+  deviceState: DeviceState,
+  { sId, t }: { sId: string; t: number },
+  scope: MessageScope,
+): DeviceState {
+  const { waitingSenses } = deviceState;
+  const isFresh = t >= scope.arrivedTs - scope.limits.ringMaxAgeMs;
+  if (!isFresh || !waitingSenses?.has(sId)) return deviceState;
+  signal(deviceState, { kind: 'heard', sIds: [sId] }, scope);
+  const left = new Set(waitingSenses);
+  left.delete(sId);
+  return { ...deviceState, waitingSenses: left.size > 0 ? left : null };
+}
+
+/** What this needs to know of a device. */
+export type Clocked = Pick<DeviceState, 'watched' | 'seen' | 'clocks' | 'remarked'> & {
+  device: RemarkedDevice;
+};
+type Message = Pick<MessageScope, 'topic' | 'arrivedTs' | 'stored'> & {
+  rows: Pick<Changes, 'clocks' | 'effects'>;
+};
+
+type Given = {
+  measurement: Measurement;
+  isStamped: boolean;
+  path: string;
+  /** The number of its sense among the watched ones. */
+  number: number;
+  isAhead: boolean;
+};
+
+/**
+ * Decides which of a message's measurements are evaluated, and as of when: those that are not stored already and not
+ * older than the clock of their sense (`Watermark`). Usually that clock is the newest measurement, and nothing else has
+ * to be looked at.
+ */
+export class EventTimes {
+  readonly #device: Clocked;
+  readonly #scope: Message;
+  #seen: CowArray<Newest>;
+  #clocks: ReadonlyMap<string, Watermark> | null;
+  #remarked: Remarked | null;
+
+  constructor(device: Clocked, scope: Message) {
+    this.#device = device;
+    this.#scope = scope;
+    this.#seen = device.seen;
+    this.#clocks = device.clocks;
+    this.#remarked = device.remarked;
+  }
+
+  /**
+   * The time as of which a measurement is evaluated, ms; null if it is not evaluated. `isStamped`: the service gave it
+   * the time of its arrival. `path`: its place in the message.
+   */
+  take(measurement: Measurement, isStamped: boolean, path: string): number | null {
+    const { sId, ts } = measurement;
+    const { arrivedTs, stored } = this.#scope;
+    const isAhead = ts > arrivedTs + aheadMs;
+    if (isAhead && !isStamped) this.#remarkAhead(measurement, path);
+    const number = this.#device.watched.get(sId);
+    if (number === undefined) return null;
+    const isAgain = stored !== null && stored.isAgain(nameOfStored(measurement));
+    const last = this.#seen.get(number);
+    const isBelow = last !== undefined && ts < last.ts;
+    const isPlain = !isAhead && !isBelow && !this.#clocks?.has(sId);
+    if (isPlain) return this.#goOn(measurement, number, isAgain);
+    return isAgain ? null : this.#weigh({ measurement, isStamped, path, number, isAhead });
+  }
+
+  /** The same for a measurement that cannot be decided by the newest one of its sense. */
+  #weigh({ measurement, isStamped, path, number, isAhead }: Given): number | null {
+    const { sId, ts } = measurement;
+    const { arrivedTs } = this.#scope;
+    const last = this.#seen.get(number);
+    const clock = this.#clocks?.get(sId);
+    const isBelow = last !== undefined && ts < last.ts;
+    const newest = {
+      newestTs: clock?.newestTs ?? last?.ts ?? ts,
+      newestVal: clock ? clock.newestVal : lastOf(last),
+    };
+    const { newestTs } = newest;
+    const own = ts >= newestTs ? { newestTs: ts, newestVal: measurement.val } : newest;
+    if (isAhead) {
+      this.#keep(sId, number, own, null);
+      return arrivedTs;
+    }
+    if (isBelow && isStamped) {
+      if (clock?.late) this.#keep(sId, number, newest, null);
+      return ts;
+    }
+    if (isBelow) {
+      const late = extendRun(clock?.late ?? null, ts, arrivedTs);
+      if (isSetBack(late, arrivedTs))
+        return this.#setBack({ measurement, path, number }, newest, late);
+      this.#keep(sId, number, newest, late);
+      return null;
+    }
+    const t = this.#goOn(measurement, number, false);
+    // It is newer than everything stored, so the history's newest value says everything and the watermark no longer
+    // applies.
+    if (ts > newestTs) this.#forget(sId);
+    else this.#keep(sId, number, own, null);
+    return t;
+  }
+
+  /** The device's state afterwards; `after` is its state after the evaluation. */
+  end<Known extends Clocked>(after: Known): Known {
+    const [seen, clocks, remarked] = [this.#seen, this.#clocks, this.#remarked];
+    const isSame = seen === after.seen && clocks === after.clocks && remarked === after.remarked;
+    return isSame ? after : { ...after, seen, clocks, remarked };
+  }
+
+  /** Takes a measurement that is not older than the clock. */
+  #goOn(measurement: Measurement, number: number, isAgain: boolean): number | null {
+    const last = this.#seen.get(number);
+    const newest = newestAfter(last, measurement);
+    if (newest) this.#seen = this.#seen.with(number, newest);
+    else if (last && !isAgain) this.#seen = this.#seen.with(number, withLast(last, measurement));
+    return newest && measurement.ts;
+  }
+
+  #setBack(
+    { measurement, path, number }: Pick<Given, 'measurement' | 'path' | 'number'>,
+    newest: Pick<Watermark, 'newestTs' | 'newestVal'>,
+    run: LateRun,
+  ): number {
+    const { sId, ts, val } = measurement;
+    const clockTs = this.#seen.get(number)?.ts ?? newest.newestTs;
+    this.#remark('clock-back', path, backMessage(sId, run, clockTs));
+    this.#seen = this.#seen.with(number, { ts, vals: [val] });
+    this.#keep(sId, number, newest, null);
+    return ts;
+  }
+
+  #remarkAhead({ sId, ts }: Measurement, path: string): void {
+    const message =
+      `ts ${ts} of sense ${sId} is ${ts - this.#scope.arrivedTs} ms ahead of the service's ` +
+      'clock. The value is stored with this ts and evaluated as of its arrival. Reported once an ' +
+      'hour.';
+    this.#remark('clock-ahead', `${path}/ts`, message);
+  }
+
+  #remark(reason: 'clock-ahead' | 'clock-back', path: string, message: string): void {
+    this.#remarked = remark(this.#device, this.#remarked, { reason, message, path }, this.#scope);
+  }
+
+  /** Saves the watermark of a clock whose time is the one in `#seen`. */
+  #keep(
+    sId: string,
+    number: number,
+    newest: Pick<Watermark, 'newestTs' | 'newestVal'>,
+    late: LateRun | null,
+  ): void {
+    const { deviceId } = this.#device.device;
+    const { ts: clockTs = null, vals = [] } = this.#seen.get(number) ?? {};
+    const state: Watermark = { ...newest, clockTs, vals, late };
+    this.#clocks = new Map(this.#clocks).set(sId, state);
+    this.#scope.rows.clocks.set(`${deviceId} ${sId}`, { deviceId, sId, state });
+  }
+
+  #forget(sId: string): void {
+    const clocks = new Map(this.#clocks);
+    clocks.delete(sId);
+    this.#clocks = clocks.size > 0 ? clocks : null;
+  }
+}
+
+function backMessage(sId: string, { total, lastTs }: LateRun, clockTs: number): string {
+  return (
+    `The last ${total} values of sense ${sId} are older than the newest one, of ts ${clockTs}, ` +
+    `but advance like a clock: the clock was set back. Values from ts ${lastTs} on are evaluated ` +
+    'again.'
+  );
+}
+
+/** The device to tell. */
+type RemarkedDevice = Pick<DeviceIdentity, 'deviceId' | 'uuid'>;
+type Saying = Pick<MessageScope, 'topic' | 'arrivedTs'> & {
+  rows: Pick<Changes, 'clocks' | 'effects'>;
+};
+
+type Remark = { reason: 'clock-ahead' | 'clock-back'; message: string; path: string };
+
+const remarkEveryMs = 3_600_000;
+
+const memberOf = { 'clock-ahead': 'aheadTs', 'clock-back': 'backTs' } as const;
+
+/** Tells the device about its clock, at most once an hour; nothing is rejected. Returns when it was last told what. */
+function remark(
+  { device: { deviceId, uuid } }: { device: RemarkedDevice },
+  before: Remarked | null,
+  { reason, message, path }: Remark,
+  { rows, arrivedTs, topic }: Saying,
+): Remarked | null {
+  const member = memberOf[reason];
+  const last = before?.[member] ?? null;
+  if (last !== null && arrivedTs < last + remarkEveryMs) return before;
+  const payload = { topic, reason, message, path, ts: arrivedTs };
+  rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
+  const remarked: Remarked = { aheadTs: null, backTs: null, ...before, [member]: arrivedTs };
+  rows.clocks.set(`${deviceId} `, { deviceId, sId: ofDevice, state: remarked });
+  return remarked;
 }

@@ -15,52 +15,29 @@ import {
 } from '../../contract/uplink.ts';
 import type { Measurement, Place } from '../../contract/values.ts';
 import type { Profile, Weight } from '../../engine/compile.ts';
-import type { Listening, Newest } from '../../engine/last-seen.ts';
+import type { CowArray, Listening, Newest } from '../../engine/last-seen.ts';
 import type { Runtime } from '../../engine/runtime.ts';
 import type { Remarked, Watermark } from './watermark.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** A message on its way to the database, and where to report the result. */
-export class Message {
-  /** Identifies the message among rejections. It is made when needed, and kept, so that a retry adds no second one. */
-  id: string | undefined = undefined;
-  /** How many of its rejections are committed individually. */
-  rejectionsStored = 0;
-  /** Whether a committed rejection holds its whole payload. */
-  isPayloadStored = false;
-  /** How many of its sense events are committed or being committed. */
-  recorded = 0;
-  /** How many of its fragments are not stored yet. */
-  open = 1;
-  /** The outcome of the committed fragments; null: nobody asks. */
-  outcome: Outcome | null;
+export type Message = {
   readonly uplink: Uplink;
   readonly delivery: Delivery;
+  /** Identifies the message among rejections. It is made when needed, and kept, so that a retry adds no second one. */
+  id: string | undefined;
   readonly newUuid: () => string;
-
-  constructor(uplink: Uplink, delivery: Delivery, newUuid: () => string) {
-    this.uplink = uplink;
-    this.delivery = delivery;
-    this.outcome = delivery.settled ? { stored: 0, repeated: 0, rejected: [] } : null;
-    this.newUuid = newUuid;
-  }
-
-  /** One of its fragments is committed. After the last one the message is acknowledged. */
-  fragmentStored(): void {
-    this.open -= 1;
-    if (this.open !== 0) return;
-    if (this.outcome) this.delivery.settled?.(this.outcome);
-    this.delivery.stored();
-  }
-
-  /** One of its fragments will not be stored, so the message is not acknowledged. Reported once. */
-  fail(error: unknown): void {
-    if (this.open <= 0) return;
-    // Its other fragments do not count any more.
-    this.open = -Infinity;
-    this.delivery.failed(error);
-  }
-}
+  /** How many of its rejections are committed individually. */
+  rejectionsStored: number;
+  /** Whether a committed rejection holds its whole payload. */
+  isPayloadStored: boolean;
+  /** How many of its sense events are committed or being committed. */
+  recorded: number;
+  /** How many of its fragments are not stored yet. -Infinity: it has failed. */
+  open: number;
+  /** The outcome of the committed fragments; null: nobody asks. */
+  outcome: Outcome | null;
+};
 
 /** What a fragment contains: what a device sent, or a tick. */
 export type FragmentContent = UplinkContent | { kind: 'tick' };
@@ -69,30 +46,12 @@ export type FragmentContent = UplinkContent | { kind: 'tick' };
 export type Fragment = {
   message: Message;
   content: FragmentContent;
-  /** How many items it adds to a batch: `sizeOf` its content. */
+  /** How many items it adds to a batch; at least one. */
   size: number;
   rejections: Rejection[];
   /** The database refused it, and only its rejection is stored. */
   isRefused?: true;
 };
-
-export function newFragment(
-  message: Message,
-  content: FragmentContent,
-  rejections: Rejection[],
-): Fragment {
-  return { message, content, size: sizeOf(content), rejections };
-}
-
-/** How many items a fragment of this content adds to a batch. */
-function sizeOf(content: FragmentContent): number {
-  return 'items' in content ? Math.max(1, content.items.length) : 1;
-}
-
-/** The uplink of a tick, which has neither topic nor payload. */
-export function uplinkOfTick(arrivedTs: WallMs): Uplink {
-  return { topic: '', excerpt: '', arrivedTs, content: { kind: 'none' }, rejections: [] };
-}
 
 /** `messageId` and `item` make a retried transaction store it once. `payload` is empty except in a message's first. */
 export type RejectionRow = Rejection & {
@@ -408,44 +367,6 @@ export function addRejection(rejected: Rejection[], rejection: Rejection, max: n
   else rejected[rejected.length - 1] = countedOnly(last.more + more);
 }
 
-/** Small enough that copying a page costs little, large enough that most lists are one page. */
-const perPage = 32;
-
-/**
- * An immutable list. A copy with another element shares all but one page, so a device with a thousand senses does not
- * copy what is known of all of them for each measurement.
- */
-export class CowArray<T> {
-  readonly #pages: readonly (readonly (T | undefined)[])[];
-
-  private constructor(pages: readonly (readonly (T | undefined)[])[]) {
-    this.#pages = pages;
-  }
-
-  static of<T>(elements: readonly (T | undefined)[]): CowArray<T> {
-    const count = Math.ceil(elements.length / perPage);
-    return new CowArray(
-      Array.from({ length: count }, (_, page) =>
-        elements.slice(page * perPage, (page + 1) * perPage),
-      ),
-    );
-  }
-
-  get(index: number): T | undefined {
-    return this.#pages[Math.floor(index / perPage)]?.[index % perPage];
-  }
-
-  /** `index` must be within the list. */
-  with(index: number, element: T): CowArray<T> {
-    const page = Math.floor(index / perPage);
-    const changed = (this.#pages[page] ?? []).slice();
-    changed[index % perPage] = element;
-    const pages = this.#pages.slice();
-    pages[page] = changed;
-    return new CowArray(pages);
-  }
-}
-
 /**
  * How many of a device's rejections in one minute are kept individually, as far as this process knows. It is one more
  * than `keptPerMinute` once the device was told that further ones are only counted.
@@ -510,7 +431,7 @@ export type MessageScope = {
 
 /**
  * The device's state after the applied items of a message, and how many were applied: 1 if the message has no items
- * (`sizeOf`), 0 if nothing of it was applied yet.
+ * (`Fragment.size`), 0 if nothing of it was applied yet.
  */
 export type Applied = { deviceState: DeviceState; items: number };
 

@@ -12,7 +12,7 @@ test('each device behind a broker is told of unknown members once an hour', asyn
       identify: async (uuid) => (uuid === one.uuid ? one : other).identity,
     },
     rejectionsPerMessage: 10,
-    observe: { message() {} },
+    observe: { messages: new Map() },
     log: { info() {}, warn() {}, error() {} },
     now: () => monotonicMs,
     status: { refused() {} },

@@ -17,7 +17,7 @@ test('an account that sends too much through a broker delays nobody: its events 
       },
     },
     rejectionsPerMessage: 10,
-    observe: { message() {} },
+    observe: { messages: new Map() },
     log: { info() {}, warn() {}, error() {} },
     now: () => 0,
     status: { refused() {} },

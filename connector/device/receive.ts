@@ -3,8 +3,9 @@ import type { z } from 'zod';
 import { Configuration } from '../../src/contract/configuration.ts';
 import {
   countedOnly,
+  type Delivery,
+  type DeviceIdentity,
   EventReport,
-  findUpTopic,
   type Item,
   maxItems,
   ProfileMessage,
@@ -15,6 +16,7 @@ import {
   type Uplink,
   type UplinkContent,
   type UpTopic,
+  upTopicNames,
   upTopics,
 } from '../../src/contract/uplink.ts';
 import { warnOfUnknown } from '../../src/contract/warnings.ts';
@@ -36,6 +38,61 @@ import {
   type PartProblem,
 } from '../../src/lib/schema.ts';
 import type { MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
+import type { DevicePorts, Observer } from '../ports.ts';
+import type { DeviceLimits, DeviceRates } from './limits.ts';
+
+/** Whom a message is from. `rates`: null where the sender cannot be slowed down, so that nothing is charged. */
+export type Sender = { identity: DeviceIdentity; upPrefix: string; rates: DeviceRates | null };
+
+/** A message as it arrived. `topic` begins with its sender's `upPrefix`. */
+export type RawMessage = {
+  topic: string;
+  payload: Buffer;
+  arrivedTs: WallMs;
+  /** Absent: JSON. */
+  format?: PayloadFormat | undefined;
+};
+
+/** Who answers for the message. `accepts` is asked once it is parsed: false drops it, and the delivery has ended. */
+export type Receipt = Delivery & { accepts(uplink: Uplink): boolean };
+
+export type Receive = (sender: Sender, message: RawMessage, receipt: Receipt) => void;
+
+type ReceiverDeps = {
+  ports: Pick<DevicePorts, 'ingest'>;
+  /** Null: nothing is charged. */
+  deviceLimits: Pick<DeviceLimits, 'charge'> | null;
+  rejectionsPerMessage: number;
+  observe: Pick<Observer, 'messages'>;
+  now: MonotonicClock;
+};
+
+/**
+ * The way of a message over any transport: it is parsed, counted, charged to its sender, and given to ingest. What is
+ * wrong in it costs as much as what is right, and an event as much as a measurement.
+ */
+export function createReceiver(deps: ReceiverDeps): Receive {
+  const { ports, deviceLimits, rejectionsPerMessage, observe, now } = deps;
+  const mayReportUnknown = createUnknownMemberThrottle(now);
+  return function receive({ identity, upPrefix, rates }, message, receipt) {
+    const { topic, payload, arrivedTs, format } = message;
+    const mayTell = () => mayReportUnknown(identity.uuid);
+    const uplink = parseUplink(
+      topic,
+      upPrefix,
+      payload,
+      arrivedTs,
+      rejectionsPerMessage,
+      mayTell,
+      format,
+    );
+    const { kind } = uplink.content;
+    observe.messages.set(kind, (observe.messages.get(kind) ?? 0) + 1);
+    if (!receipt.accepts(uplink)) return;
+    if (rates) deviceLimits?.charge(rates, { messages: 1, items: uplink.items }, now());
+    ports.ingest(identity, uplink, receipt);
+  };
+}
 
 const excerptBytes = 1_024;
 /** How many characters of a topic are kept. */
@@ -133,8 +190,8 @@ function parseInto(
   format: PayloadFormat,
 ): void {
   const { rejections } = uplink;
-  const kind = findUpTopic(topic, prefix);
-  if (kind === null) {
+  const kind = topic.slice(prefix.length) as UpTopic;
+  if (!upTopicNames.has(kind)) {
     const message = `Devices publish to ${upTopics.slice(0, -1).join(', ')} and ${upTopics.at(-1)}.`;
     rejections.push({ reason: 'unknown-topic', message });
     return;
@@ -151,7 +208,7 @@ function parseInto(
     if (Array.isArray(value)) uplink.items = Math.min(value.length, maxItems);
     uplink.content =
       kind === 'measurements'
-        ? { kind, items: parseItems(SentMeasurement, value, rejections, maxRejections) }
+        ? { kind, items: parseMeasurements(value, rejections, maxRejections) }
         : { kind, items: parseItems(EventReport, value, rejections, maxRejections) };
   } else uplink.content = parseContent(kind, value, rejections);
   const unknown = mayTell ? findUnknown(kind, value, mayTell) : null;
@@ -279,6 +336,38 @@ function tooManyItems(count: number, rejections: Rejection[]): undefined {
 /** Schemas whose values may have thousands of members. */
 const nested = new Set<z.ZodType>([EventReport, Configuration]);
 
+/** As `parseItems`; nearly all messages have plain measurements and nothing else, which need no schema. */
+function parseMeasurements(
+  sent: unknown,
+  rejections: Rejection[],
+  maxRejections: number,
+): Item<SentMeasurement>[] {
+  if (!Array.isArray(sent)) {
+    const value = readPlain(sent);
+    if (value) return [{ index: null, value }];
+  } else if (sent.length <= maxItems) {
+    const items: Item<SentMeasurement>[] = [];
+    for (let index = 0; index < sent.length; index += 1) {
+      const value = readPlain(sent[index]);
+      if (!value) break;
+      items.push({ index, value });
+    }
+    if (items.length === sent.length) return items;
+  }
+  return parseItems(SentMeasurement, sent, rejections, maxRejections);
+}
+
+/** A number, its sense and perhaps its time, as `SentMeasurement` allows them. Null: the schema says what it is. */
+function readPlain(sent: unknown): SentMeasurement | null {
+  if (typeof sent !== 'object' || sent === null) return null;
+  const { sId, val, ts } = sent as { sId?: unknown; val?: unknown; ts?: unknown };
+  if (typeof sId !== 'string' || sId.includes('\0') || !sId.isWellFormed()) return null;
+  if (typeof val !== 'number' || !Number.isFinite(val)) return null;
+  if (ts === undefined) return { sId, val };
+  if (typeof ts !== 'number' || !Number.isSafeInteger(ts) || ts < 0) return null;
+  return { sId, val, ts };
+}
+
 /** The good items. The first `maxRejections` bad ones are rejected one by one, the rest as a count. */
 function parseItems<T>(
   schema: z.ZodType<T>,
@@ -405,115 +494,5 @@ function tellOf(kind: UpTopic, item: unknown, at: string, mayTell: MayTell): Rej
     reason: 'unknown-member',
     message: `${first.message}${others}; reported once an hour`,
     path: at + first.path,
-  };
-}
-
-/** A large message that is being read, or waits until it may be. */
-export type LargePlace = {
-  readonly isIn: boolean;
-  /** Returns its reservation, or stops waiting. */
-  leave(): void;
-};
-
-type Account = { id: number; bytes: number; waiting: Set<Place> };
-type Place = { isIn: boolean; readonly bytes: number; readonly onIn: () => void };
-
-export type LargeMessageBudget = {
-  /** `onIn` is called if the message had to wait and may be read now. */
-  enter(accountId: number, bytes: number, onIn: () => void): LargePlace;
-  bytes(): number;
-  /** How many messages wait for room. */
-  waiting(): number;
-};
-
-/**
- * What an account has and asks for together may be at most this many times the bytes still free (as in
- * `mqtt/inflight.ts`) of three quarters of the budget. An account alone gets about half. The last quarter is for
- * accounts that hold nothing yet.
- */
-const shareOfFree = 2;
-const partForSeveral = 3 / 4;
-
-/**
- * The memory budget for large messages. A message reserves all its bytes once its length is known, before they are
- * read, so that what has begun can finish. What has no room waits unread: accounts in turn, each in the order in which
- * its messages began.
- */
-export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
-  const accounts = new Map<number, Account>();
-  /** Accounts with waiting messages; the next in turn comes first. */
-  const turns = new Set<Account>();
-  let bytes = 0;
-  let waiting = 0;
-  let isLooking = false;
-  let isToLook = false;
-
-  function hasRoom(account: Account, more: number): boolean {
-    if (account.bytes === 0) return bytes === 0 || bytes + more <= maxBytes;
-    return account.bytes + more <= shareOfFree * (maxBytes * partForSeveral - bytes);
-  }
-
-  function move(account: Account, more: number): void {
-    account.bytes += more;
-    bytes += more;
-    if (account.bytes === 0 && account.waiting.size === 0) accounts.delete(account.id);
-  }
-
-  /** Admits one message of each account in turn, as long as there is room for any. */
-  function letIn(): void {
-    for (const account of turns) {
-      const [first] = account.waiting;
-      if (!first || !hasRoom(account, first.bytes)) continue;
-      turns.delete(account);
-      account.waiting.delete(first);
-      waiting -= 1;
-      // Moves to the end of the set, so this loop comes back to it.
-      if (account.waiting.size > 0) turns.add(account);
-      first.isIn = true;
-      move(account, first.bytes);
-      first.onIn();
-    }
-  }
-
-  function leave(account: Account, place: Place): void {
-    const isWaiting = account.waiting.delete(place);
-    // It left before.
-    if (!isWaiting && !place.isIn) return;
-    if (isWaiting) waiting -= 1;
-    if (account.waiting.size === 0) turns.delete(account);
-    move(account, place.isIn ? -place.bytes : 0);
-    place.isIn = false;
-    // A message that is admitted may leave at once, within this call. Then the call already under way looks again.
-    isToLook = true;
-    if (isLooking) return;
-    isLooking = true;
-    while (isToLook) {
-      isToLook = false;
-      letIn();
-    }
-    isLooking = false;
-  }
-
-  return {
-    enter(accountId, size, onIn) {
-      const account = accounts.get(accountId) ?? { id: accountId, bytes: 0, waiting: new Set() };
-      accounts.set(accountId, account);
-      const isIn = account.waiting.size === 0 && hasRoom(account, size);
-      const place: Place = { isIn, bytes: size, onIn };
-      if (isIn) move(account, size);
-      else {
-        account.waiting.add(place);
-        turns.add(account);
-        waiting += 1;
-      }
-      return {
-        get isIn() {
-          return place.isIn;
-        },
-        leave: () => leave(account, place),
-      };
-    },
-    bytes: () => bytes,
-    waiting: () => waiting,
   };
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { CowArray } from '../../src/ingest/rules/model.ts';
+import { CowArray } from '../../src/engine/last-seen.ts';
 
 test('a copy with another element has that element, and the original does not', () => {
   const change = fc.tuple(fc.nat(99), fc.integer());

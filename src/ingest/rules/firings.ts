@@ -3,16 +3,9 @@ import type { AlarmSignal, FiredSignal } from '../../contract/alarm.ts';
 import type { CauseSense, EventName, RecordedEvent, SenseEvent } from '../../contract/event.ts';
 import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
 import { lastOf, type Measurement, type Place } from '../../contract/values.ts';
-import {
-  type Evaluated,
-  findEvent,
-  type Firing,
-  type Profile,
-  type Transition,
-} from '../../engine/compile.ts';
-import { Evaluator } from '../../engine/evaluator.ts';
+import { findEvent, type Firing, type Profile } from '../../engine/compile.ts';
 import { reportedMoveOf } from '../../engine/fire.ts';
-import { type Listening, watchedOf } from '../../engine/last-seen.ts';
+import type { Listening } from '../../engine/last-seen.ts';
 import { encodeMeasurements } from '../../engine/runtime-codec.ts';
 import type { Runtime } from '../../engine/runtime.ts';
 import {
@@ -24,131 +17,6 @@ import {
   type MessageScope,
 } from './model.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
-
-/** The profile that the service evaluates; only its silences if the device evaluates itself. Null: none. */
-export function evaluatedProfile({ current }: DeviceState): Profile | null {
-  if (!current) return null;
-  return current.engine === 'service' ? current.profile : watchedOf(current.profile);
-}
-
-/** The evaluation of one message or tick, if the service evaluates for its device. */
-export class MessageEvaluation {
-  readonly #scope: MessageScope;
-  readonly #evaluator: Evaluator | null;
-  readonly #before: DeviceState;
-  readonly #evaluated: Measurement[] = [];
-  #deviceState: DeviceState;
-  #hasFired = false;
-
-  constructor(deviceState: DeviceState, scope: MessageScope) {
-    const { runtime, device } = deviceState;
-    const profile = evaluatedProfile(deviceState);
-    const { listeningOf } = scope.limits;
-    this.#scope = scope;
-    this.#before = deviceState;
-    this.#deviceState = deviceState;
-    this.#evaluator =
-      profile && runtime
-        ? new Evaluator(profile, runtime, profile.isTimed ? listeningOf?.(device) : undefined)
-        : null;
-  }
-
-  /**
-   * Evaluates what time alone has triggered until `untilTs`, until the budget is spent, but up to at least one change
-   * of state. Returns whether that was everything.
-   */
-  runUntil(untilTs: number): boolean {
-    const evaluator = this.#evaluator;
-    if (!evaluator) return true;
-    for (;;) {
-      const before = evaluator.cost;
-      const ticks = evaluator.ticksUntil(untilTs, 1);
-      this.#charge(evaluator.cost - before);
-      for (const tick of ticks) this.#perform(tick, tick.arrivedTs);
-      if (!ticks.at(-1)?.transition) return true;
-      if (this.#scope.budget.isSpent) return false;
-    }
-  }
-
-  /** Evaluates a measurement that is new to the device's purposes, as of `t`. */
-  measure(measurement: Measurement, t: number): void {
-    if (this.#evaluator) this.#judge(this.#evaluator, measurement, t);
-    if (this.#deviceState.waitingSenses)
-      this.#deviceState = hear(this.#deviceState, { sId: measurement.sId, t }, this.#scope);
-  }
-
-  #judge(evaluator: Evaluator, measurement: Measurement, t: number): void {
-    const before = evaluator.cost;
-    if (this.#before.evidenceLog) this.#evaluated.push(measurement);
-    const moment = { t, arrivedTs: this.#scope.arrivedTs };
-    for (const tick of evaluator.ticksForcedBy(measurement.sId, moment)) this.#perform(tick, t);
-    const evaluated = evaluator.measure(measurement, moment, false);
-    this.#charge(evaluator.cost - before);
-    this.#perform(evaluated, t);
-  }
-
-  /** The device's state afterwards. */
-  end(): DeviceState {
-    const deviceState = this.#deviceState;
-    const runtime = this.#evaluator?.end();
-    if (!runtime) return deviceState;
-    // An event's key contains the version of the device's row, so whatever records an event has to write the row.
-    const isSame = runtime === deviceState.runtime;
-    if (isSame && !this.#hasFired) return deviceState;
-    const after = isSame ? { ...runtime } : runtime;
-    const evidenceLog = logAfter(this.#before, after, this.#evaluated);
-    return { ...deviceState, runtime: after, evidenceLog };
-  }
-
-  #charge(cost: number): void {
-    this.#scope.budget.spent += cost * costs.cause;
-  }
-
-  #perform({ firings, transition, ended, arrivedTs }: Evaluated, ts: number): void {
-    const scope = this.#scope;
-    if (ended.length > 0) signal(this.#deviceState, { kind: 'ended', of: ended, arrivedTs }, scope);
-    for (const firing of firings) {
-      firing.event.arrivedTs = arrivedTs;
-      this.#deviceState = performFiring(this.#deviceState, firing, transition?.to ?? null, scope);
-      this.#hasFired = true;
-    }
-    if (!transition) return;
-    signalMove(this.#deviceState, { to: transition.to, isReport: false, arrivedTs }, scope);
-    this.#deviceState = move(this.#deviceState, transition, ts, scope);
-  }
-}
-
-function move(
-  deviceState: DeviceState,
-  { to, event }: Transition,
-  ts: number,
-  scope: MessageScope,
-): DeviceState {
-  if (event) recordEvent(deviceState, event, scope);
-  const { uuid } = deviceState.device;
-  const placeTs = event?.ts ?? ts;
-  const message = { topic: 'state' as const, payload: { ...to, ts: placeTs } };
-  scope.rows.effects.push({ kind: 'down', uuid, message });
-  return { ...deviceState, place: to, placeTs };
-}
-
-/**
- * A sense was heard at `t`. If an alarm of the device waits for a fresh measurement of it, alarms are signalled. Call
- * this after the measurement was evaluated, which may have ended the alarm.
- */
-function hear(
-  deviceState: DeviceState,
-  { sId, t }: { sId: string; t: number },
-  scope: MessageScope,
-): DeviceState {
-  const { waitingSenses } = deviceState;
-  const isFresh = t >= scope.arrivedTs - scope.limits.ringMaxAgeMs;
-  if (!isFresh || !waitingSenses?.has(sId)) return deviceState;
-  signal(deviceState, { kind: 'heard', sIds: [sId] }, scope);
-  const left = new Set(waitingSenses);
-  left.delete(sId);
-  return { ...deviceState, waitingSenses: left.size > 0 ? left : null };
-}
 
 type Without<S, Members extends string> = S extends unknown ? Omit<S, Members> : never;
 type Told = Without<AlarmSignal, 'device' | 'arrivedTs'> & { arrivedTs?: WallMs };
@@ -232,7 +100,7 @@ export function logOfRead(
 }
 
 /** The log after an evaluation changed the evidence of `before` to `runtime`. */
-function logAfter(
+export function logAfter(
   before: DeviceState,
   runtime: Runtime,
   evaluated: Measurement[],
@@ -309,7 +177,7 @@ function joined(arrays: string[]): string {
 }
 
 /** Performs the actions of an event that fired, as rows and effects. */
-function performFiring(
+export function performFiring(
   deviceState: DeviceState,
   firing: Firing,
   movedTo: Place | null,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createRateStore, type RateStore } from '../../connector/device/rates.ts';
+import { DeviceLimits, type DeviceRates } from '../../connector/device/limits.ts';
 import { createHttpDevices } from '../../connector/http/devices.ts';
 import { createHttpUplink } from '../../connector/http/uplink.ts';
 import { defaultTuning } from '../../connector/ports.ts';
@@ -16,12 +16,12 @@ const dayMs = 86_400_000;
 let monotonicMs: number;
 let mayCatchUp: boolean;
 let beyond: number;
-let store: RateStore;
+let store: DeviceLimits;
 beforeEach(() => {
   monotonicMs = 0;
   mayCatchUp = true;
   beyond = 0;
-  store = createRateStore({
+  store = new DeviceLimits({
     ports: {
       othersWait: () => false,
       measurementsPerSecond: () => 1_000,
@@ -35,11 +35,10 @@ beforeEach(() => {
 });
 
 /** Sends one message after the other until one has to wait. Returns how many were sent. */
-function sendWhileItMay(rates: ReturnType<RateStore['enter']>, items: number, atMost = 10_000) {
+function sendWhileItMay(rates: DeviceRates, items: number, atMost = 10_000) {
   let sent = 0;
-  while (sent < atMost && (store.waitMs(rates) === 0 || store.letGoOn(rates))) {
-    store.takeMessages(rates, 1, monotonicMs);
-    store.takeItems(rates, items, monotonicMs);
+  while (sent < atMost && store.waitMs(rates) === 0) {
+    store.charge(rates, { messages: 1, items }, monotonicMs);
     sent += 1;
   }
   return sent;
@@ -50,15 +49,15 @@ describe('a device that catches up', () => {
     mayCatchUp = false;
     const rates = store.enter(device(1));
     expect(sendWhileItMay(rates, 1)).toBe(10);
-    expect(store.waitMs(rates)).toBe(100);
-    expect(store.letGoOn(rates)).toBe(false);
-    mayCatchUp = true;
     // Asking changes nothing.
     expect([store.waitMs(rates), store.waitMs(rates)]).toEqual([100, 100]);
-    expect(store.letGoOn(rates)).toBe(true);
-    expect(store.waitMs(rates)).toBe(100);
+    store.charge(rates, { messages: 2 }, monotonicMs);
+    expect(store.waitMs(rates)).toBe(300);
+    mayCatchUp = true;
+    expect(store.waitMs(rates)).toBe(0);
+    expect(beyond).toBe(2);
     // What it owed is forgiven; what it sends now it owes again.
-    store.takeMessages(rates, 1, monotonicMs);
+    store.charge(rates, { messages: 1 }, monotonicMs);
     mayCatchUp = false;
     expect(store.waitMs(rates)).toBe(200);
   });
@@ -117,7 +116,7 @@ describe('a device that catches up', () => {
 
   test('pays for polls and pings from a separate bucket, which catching up does not lift', () => {
     const rates = store.enter(device(1));
-    store.takeOthers(rates, 15, monotonicMs);
+    store.charge(rates, { others: 15 }, monotonicMs);
     expect(store.waitMs(rates)).toBe(0);
     expect(store.othersWaitMs(rates)).toBe(600);
   });
@@ -127,10 +126,10 @@ test('a device of two transports has one set of rates', () => {
   mayCatchUp = false;
   const first = store.enter(device(1));
   const second = store.enter(device(1));
-  store.takeMessages(first, 10, monotonicMs);
+  store.charge(first, { messages: 10 }, monotonicMs);
   expect(store.waitMs(second)).toBeGreaterThan(0);
-  store.takeItems(second, 60, monotonicMs);
-  store.takeItems(store.enter(device(2)), 60, monotonicMs);
+  store.charge(second, { items: 60 }, monotonicMs);
+  store.charge(store.enter(device(2)), { items: 60 }, monotonicMs);
   expect(first.account.measurements.tokens).toBe(880);
   store.leave(first);
   expect(store.enter(device(1))).toBe(second);
@@ -138,12 +137,12 @@ test('a device of two transports has one set of rates', () => {
 
 test('an account in debt is not forgotten with its devices, whose own rates have recovered', () => {
   const ports = { othersWait: () => true, measurementsPerSecond: () => 1_000 };
-  const own = createRateStore({ ports, limits, now: () => monotonicMs });
+  const own = new DeviceLimits({ ports, limits, now: () => monotonicMs });
   const all = Array.from({ length: 50 }, (_, n) => own.enter(device(n)));
-  for (const rates of all) own.takeItems(rates, 100, monotonicMs);
+  for (const rates of all) own.charge(rates, { items: 100 }, monotonicMs);
   monotonicMs += 2_000;
   for (const rates of all) own.leave(rates);
-  expect(own.isBeyond(own.enter(device(99)).account)).toBe(true);
+  expect(own.accountWaitMs(own.enter(device(99)).account)).toBeGreaterThan(0);
   expect(own.count()).toBe(2);
 });
 
@@ -152,17 +151,15 @@ test('a device that is forgotten while its bodies arrive has one queue, and one 
   const { identity, uuid } = ingest.addDevice(1);
   const own = { ...usualLimits, messagesPerSecond: 1, messagesBurst: 1 };
   const now = () => 0;
-  const devices = createHttpDevices({
-    ports,
-    rateStore: createRateStore({ ports, limits: own, now }),
-    now,
-  });
+  const deviceLimits = new DeviceLimits({ ports, limits: own, now });
+  const devices = createHttpDevices({ ports, deviceLimits, now });
   const uplink = createHttpUplink({
     ports,
     devices,
+    deviceLimits,
     limits: own,
     tuning: defaultTuning,
-    observe: { message() {}, acknowledged() {} },
+    observe: { messages: new Map(), acknowledged() {} },
     log: { info() {}, warn() {}, error() {} },
     now,
   });
@@ -189,4 +186,23 @@ test('a device that is forgotten while its bodies arrive has one queue, and one 
   for (const socket of [first, second]) socket.destroy();
   server.close();
   await once(server, 'close');
+});
+
+test('one answer says how long a message waits: for its device, its account, or the quotas of that', () => {
+  let quotaMs = 0;
+  const ports = {
+    othersWait: () => true,
+    measurementsPerSecond: () => 1_000,
+    throttle: { waitMs: () => quotaMs },
+  };
+  const own = new DeviceLimits({ ports, limits, now: () => monotonicMs });
+  const [one, other] = [own.enter(device(1)), own.enter(device(2))];
+  expect(own.waitMs(one)).toBe(0);
+  own.charge(one, { messages: 12, items: 50 }, monotonicMs);
+  expect([own.waitMs(one), own.waitMs(other)]).toEqual([300, 0]);
+  own.charge(other, { items: 1_950 }, monotonicMs);
+  expect([own.deviceWaitMs(one), own.accountWaitMs(one.account)]).toEqual([300, 1_001]);
+  expect(own.waitMs(one)).toBe(1_001);
+  quotaMs = 5_000;
+  expect(own.waitMs(one)).toBe(5_000);
 });
