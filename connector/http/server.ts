@@ -20,7 +20,7 @@ import {
 import { createHttpDown } from './long-poll.ts';
 import { createHttpUplink } from './uplink.ts';
 
-export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'now' | 'tuning'> & {
+type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'now' | 'tuning'> & {
   observe?: Partial<Pick<Observer, 'messages' | 'acknowledged' | 'refused'>>;
   /** The client's address, whatever proxies are in between. */
   findAddress: (request: IncomingMessage) => string;

@@ -409,7 +409,7 @@ type AckListener = {
 /**
  * A message that waits for its commit or for earlier acknowledgements. Reserves its bytes until stored or failed.
  */
-export class Unacked implements UnackedPublish, Receipt {
+class Unacked implements UnackedPublish, Receipt {
   isStored = false;
   isWithdrawn = false;
   /** What it says; null before it is parsed, and once it is stored. */
@@ -467,7 +467,7 @@ export class Unacked implements UnackedPublish, Receipt {
 }
 
 /** A message whose acknowledgement states what became of its items. */
-export class CountedUnacked extends Unacked {
+class CountedUnacked extends Unacked {
   outcome: Outcome | null = null;
 
   settled(outcome: Outcome): void {

@@ -80,12 +80,12 @@ function pairKey(email: string, address: string): string {
 }
 
 /** In whose share of the queue a password is hashed. */
-export function turnOf(email: string, address: string): Asker {
+export function askerOf(email: string, address: string): Asker {
   return { address: network(address), who: accountKey(email) };
 }
 
 /** The same for a known account. `address`: null if no client asked. */
-export function turnOfAccount(accountId: number, address: string | null): Asker {
+export function askerOfAccount(accountId: number, address: string | null): Asker {
   return { address: network(address ?? ''), who: String(accountId) };
 }
 
@@ -112,7 +112,7 @@ function tooManyRequests(
 }
 
 /** Logins a minute, successful or not. */
-export type LoginQuotas = {
+type LoginQuotas = {
   /** For one account, by its normalized e-mail address, from one address. */
   loginsOf: (email: string) => number;
   /** From one address, whatever the account. */

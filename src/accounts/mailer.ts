@@ -240,7 +240,7 @@ export function isResetToken(keys: readonly Buffer[], account: ResetOwner, token
 const boundOf = ({ passwordHash, email }: ResetOwner) => JSON.stringify([passwordHash, email]);
 
 /** The token of a link to confirm a new address. It works once, because confirming deletes the change. */
-export function makeEmailToken(
+function makeEmailToken(
   keys: readonly Buffer[],
   change: { uuid: string; expiresTs: number },
 ): string {

@@ -258,7 +258,7 @@ const AlarmQuery = z.object({
   limit: limitQuery(100, 10),
   cursor: cursorQuery(AlarmCursor),
 });
-export type AlarmQuery = z.output<typeof AlarmQuery>;
+type AlarmQuery = z.output<typeof AlarmQuery>;
 
 const Delivery = z
   .object({
@@ -312,7 +312,7 @@ const QuietBody = z
     reason: Text.max(200).optional(),
   })
   .meta({ id: 'QuietUntil' });
-export type QuietBody = z.infer<typeof QuietBody>;
+type QuietBody = z.infer<typeof QuietBody>;
 
 /** Whether the time may be the end of a snooze or a mute. */
 export const isAhead = (untilTs: number, nowTs: WallMs): boolean =>

@@ -123,7 +123,7 @@ const AuthenticateBody = z.object({
 
 /** How a denial is answered: in the body, or by the status. */
 const HookQuery = z.object({ deny: z.enum(['200', '403']).default('200') });
-export type HookQuery = z.infer<typeof HookQuery>;
+type HookQuery = z.infer<typeof HookQuery>;
 
 /** EMQX sends `action`. mosquitto-go-auth sends `acc`: 1 read, 2 write, 3 both, 4 subscribe. */
 const AuthorizeBody = z.object({
@@ -132,7 +132,7 @@ const AuthorizeBody = z.object({
   action: z.enum(['publish', 'subscribe']).optional(),
   acc: z.int().min(1).max(4).optional(),
 });
-export type AuthorizeBody = z.infer<typeof AuthorizeBody>;
+type AuthorizeBody = z.infer<typeof AuthorizeBody>;
 
 const Rule = z.object({
   permission: z.enum(['allow', 'deny']),
@@ -149,7 +149,7 @@ const HookVerdict = z.object({
   error: z.string(),
   acl: z.array(Rule).optional(),
 });
-export type HookVerdict = z.infer<typeof HookVerdict>;
+type HookVerdict = z.infer<typeof HookVerdict>;
 
 /** What a client wants to do with a topic or filter. */
 type Wish = 'publish' | 'subscribe' | 'receive';

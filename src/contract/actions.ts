@@ -4,7 +4,7 @@ import type { DeviceIdentity, Downlink } from './uplink.ts';
 import { duration, integer32, normalizePhoneNumber, oneMinute, Text } from './values.ts';
 
 /** A firing whose actions are carried out. `name` is the event's name in its purpose; empty if it has none. */
-export type Fired = { device: DeviceIdentity; event: SenseEvent; name: string };
+type Fired = { device: DeviceIdentity; event: SenseEvent; name: string };
 
 /**
  * One kind of action. `A` has the members of `actions` that belong to it. `reaches` determines when it is carried out
@@ -140,30 +140,26 @@ export const Actions = z
   .meta({ id: 'Actions' });
 export type Actions = z.infer<typeof Actions>;
 
-/** Every kind of action. To add one, define it and its members above, and list it here. */
-export const actionKinds: readonly Action<Actions>[] = [record, push, sms, showText, move, alarm];
-
 type Kinds = readonly Action<Actions>[];
 
+/** Every kind of action. To add one, define it and its members above, and list it here. */
+const actionKinds: Kinds = [record, push, sms, showText, move, alarm];
+
 /** The kinds of action that an event with these actions asks for. */
-export function listAsked(actions: Actions, kinds: Kinds = actionKinds): Kinds {
-  return kinds.filter((kind) => kind.isAsked(actions));
+export function listAsked(actions: Actions): Kinds {
+  return actionKinds.filter((kind) => kind.isAsked(actions));
 }
 
 /** The messages to the device for a firing. */
-export function messagesOf(actions: Actions, fired: Fired, kinds?: Kinds): Downlink[] {
-  return listAsked(actions, kinds).flatMap((kind) =>
+export function messagesOf(actions: Actions, fired: Fired): Downlink[] {
+  return listAsked(actions).flatMap((kind) =>
     kind.reaches === 'device' ? kind.message(actions, fired) : [],
   );
 }
 
 /** The notifications for the first firing of an episode, created one by one. */
-export function* notificationsAsked(
-  actions: Actions,
-  fired: Fired,
-  kinds?: Kinds,
-): Iterable<NewNotification> {
-  for (const kind of listAsked(actions, kinds))
+export function* notificationsAsked(actions: Actions, fired: Fired): Iterable<NewNotification> {
+  for (const kind of listAsked(actions))
     if (kind.reaches === 'people') yield* kind.notifications(actions, fired);
 }
 

@@ -145,7 +145,7 @@ type ConfigurationRow = {
 };
 
 /** Configurations of devices with their profiles and state, by uuid; devices that do not exist are missing. */
-export async function listConfigurations(
+async function listConfigurations(
   db: Sql,
   uuids: string[],
 ): Promise<Map<string, ConfigurationRow & { account_id: number }>> {

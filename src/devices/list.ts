@@ -73,7 +73,7 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
       const devices: DeviceList['devices'] = [];
       const byId = connectorsById(connectors);
       for (const [n, row] of page.entries()) {
-        if (n % devicesInTurn === 0) await yieldToEventLoop();
+        if (n % devicesAtOnce === 0) await yieldToEventLoop();
         devices.push(toFound(tokenKeys, row, byId));
       }
       return { devices, counts: counts && { ...counts, matching }, timestamp: request.now() };
@@ -186,7 +186,7 @@ async function readPage(
 }
 
 /** Devices whose tokens are derived before yielding: about 3 ms of work. */
-const devicesInTurn = 500;
+const devicesAtOnce = 500;
 
 /**
  * The answer of Get user devices, specification section 4.3, written as it is made. `keys`: tokens are derived from
@@ -201,8 +201,8 @@ export async function* writeDeviceList(
   let separator = '';
   for await (const rows of pages) {
     await yieldToEventLoop();
-    for (let from = 0; from < rows.length; from += devicesInTurn) {
-      const devices = rows.slice(from, from + devicesInTurn).map((row) => toListed(keys, row));
+    for (let from = 0; from < rows.length; from += devicesAtOnce) {
+      const devices = rows.slice(from, from + devicesAtOnce).map((row) => toListed(keys, row));
       yield separator + JSON.stringify(devices).slice(1, -1);
       separator = ',';
       await yieldToEventLoop();

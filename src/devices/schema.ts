@@ -34,7 +34,7 @@ export type ConnectorAddress = {
  * Picks a device's connector by rendezvous hashing: the one whose hash with the device's uuid is highest. Adding a
  * connector moves only the share of devices that it takes over. Throws if there is none.
  */
-export function pickConnector(
+function pickConnector(
   connectors: readonly ConnectorAddress[],
   deviceUuid: string,
 ): ConnectorAddress {
@@ -54,7 +54,7 @@ export const intermittentAmong = (
 
 /** The protocol that a registration may ask for. */
 const AskedProtocol = z.enum(['mqtt', 'http']);
-export type AskedProtocol = z.infer<typeof AskedProtocol>;
+type AskedProtocol = z.infer<typeof AskedProtocol>;
 
 const overHttp = ['http', 'https'];
 
@@ -357,7 +357,7 @@ const DeviceFilter = z
     id: 'DeviceFilter',
     description: 'The same filters as in the list of devices; empty: all devices.',
   });
-export type DeviceFilter = z.output<typeof DeviceFilter>;
+type DeviceFilter = z.output<typeof DeviceFilter>;
 
 /** Devices that one request may name; a filter may match any number. */
 const mostDevices = 10_000;

@@ -113,7 +113,7 @@ const EventExportQuery = z
     ...rangeMembers,
   })
   .superRefine(needDevices);
-export type EventExportQuery = z.output<typeof EventExportQuery>;
+type EventExportQuery = z.output<typeof EventExportQuery>;
 
 const EventExport = z.object({ events: z.array(EventView), timestamp });
 

@@ -50,7 +50,7 @@ export async function listEvents(
  * named so that the plan over all chunks, which takes longer than the query, is made once. Its parameters are
  * hidden from the planner, so that planning each query anew never looks cheaper.
  */
-export function listEventsQuery(filter: EventFilter): QueryConfig {
+function listEventsQuery(filter: EventFilter): QueryConfig {
   return toQuery(filter, 'offset 0');
 }
 
@@ -58,7 +58,7 @@ export function listEventsQuery(filter: EventFilter): QueryConfig {
  * The same query, planned each time with known times: planning over a few chunks takes less time than opening a
  * plan over a year of them.
  */
-export function recentEventsQuery(filter: EventFilter): QueryConfig {
+function recentEventsQuery(filter: EventFilter): QueryConfig {
   const { text, values } = toQuery(filter, '');
   return { text, values };
 }

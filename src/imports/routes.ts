@@ -33,7 +33,7 @@ const examples = {
 export function importRoutes(deps: ImportRoutesDeps): Route[] {
   const { limitOf } = deps;
   const open = createSlots(({ accountId, ofAccount }) => ofAccount < limitOf(accountId));
-  const turns = createSlots(({ ofAll }) => ofAll < parallel);
+  const slots = createSlots(({ ofAll }) => ofAll < parallel);
   return [
     defineRoute({
       name: 'importMeasurements',
@@ -62,7 +62,7 @@ export function importRoutes(deps: ImportRoutesDeps): Route[] {
         const close = await open.take(accountId, { withinMs: waitMs, signal, refuse });
         const recheck = () => deps.authenticate(request.credential);
         const owner = { accountId, within: labelsOf(account) };
-        const run = new ImportRun(owner, signal, { ...deps, turns, recheck });
+        const run = new ImportRun(owner, signal, { ...deps, slots, recheck });
         try {
           await run.run(request.openBody());
         } catch (error) {
@@ -107,7 +107,7 @@ function tooMany(limit: number): DomainError {
 
 const count = z.int().min(0);
 
-export const ImportReceipt = z.object({
+const ImportReceipt = z.object({
   stored: count,
   repeated: count.meta({
     description: 'Lines that were already stored; they are stored only once.',
@@ -124,4 +124,4 @@ export const ImportReceipt = z.object({
     .meta({ description: 'Why lines were rejected; at most the first hundred.' }),
   timestamp,
 });
-export type ImportReceipt = z.infer<typeof ImportReceipt>;
+type ImportReceipt = z.infer<typeof ImportReceipt>;

@@ -174,7 +174,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   };
 }
 
-export type BatcherOptions = {
+type BatcherOptions = {
   /** The most transactions at the same time. One more may begin behind another's commit. */
   maxInFlight: number;
   /**
@@ -187,7 +187,7 @@ export type BatcherOptions = {
   maxBatchItems: number;
 };
 
-export type Batcher = {
+type Batcher = {
   /** Something waits in a queue. */
   wake(): void;
   /** How many messages are in the transactions under way. */

@@ -60,7 +60,7 @@ const mostBytes = 4 * 1_048_576;
 const budget = { maxBytes: 4 * mostBytes, share: 1 / 4, maxWaiting: 0, maxWaitingOfKey: 0 };
 const smallBytes = 16_384;
 
-const room = new MemoryBudget(budget);
+const bodyBudget = new MemoryBudget(budget);
 
 /**
  * Reads and drops the rest of a request that is about to be refused, for at most a second and 4 MiB. Closing a
@@ -96,7 +96,7 @@ export function dropUnreadBody(
 
 /** Whether this many bytes may be read in the second that begins now. */
 function takeBudget(from: string, bytes: number): boolean {
-  const place = room.enter(from, bytes);
+  const place = bodyBudget.enter(from, bytes);
   if (!place) return false;
   // Even if they arrive sooner: the limit is on the bytes read in that time.
   setTimeout(() => place.leave(), longestMs).unref();

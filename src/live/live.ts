@@ -223,8 +223,8 @@ class AccountValues {
 
   /** Takes committed values, in the order of their commits. */
   hear(devices: LiveDevice[]): void {
-    const isRoom = this.#backlog.add(devices, this.#options.monotonicClock());
-    if (isRoom) this.#rest.wake();
+    const isTaken = this.#backlog.add(devices, this.#options.monotonicClock());
+    if (isTaken) this.#rest.wake();
     else this.drop('overloaded');
   }
 
@@ -341,7 +341,7 @@ const maxValues = 100_000;
 const maxOfAll = 500_000;
 
 /** The values that an account's streams have still to receive. `all` counts the values of all accounts. */
-export class Backlog {
+class Backlog {
   readonly #all: { values: number };
   #heard: Heard[] = [];
   #values = 0;

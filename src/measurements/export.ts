@@ -19,12 +19,10 @@ import {
   widestBucketMs,
 } from './schema.ts';
 
-type ExportRouteDeps = { db: Database; exports: Exports };
-
 const defaultStats = ['min', 'max', 'avg', 'last', 'count'] as const;
 
 /** The measurements of many devices in one answer, which is sent while it is read. */
-export function exportRoute({ db, exports }: ExportRouteDeps): Route {
+export function exportRoute({ db, exports }: { db: Database; exports: Exports }): Route {
   return defineRoute({
     name: 'queryMeasurements',
     scope: 'data:read',

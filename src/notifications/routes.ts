@@ -62,7 +62,7 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
 const NotificationState = z
   .enum(['planned', 'queued', 'sent', 'logged', 'failed', 'held-back'])
   .meta({ id: 'NotificationState' });
-export type NotificationState = z.infer<typeof NotificationState>;
+type NotificationState = z.infer<typeof NotificationState>;
 
 /** The outcome for one recipient, as the device's owner sees it. */
 export const NotificationOutcome = z
@@ -122,7 +122,7 @@ const NotificationsResponse = z.object({
   notifications: z.array(NotificationOutcome),
   timestamp,
 });
-export type NotificationsResponse = z.infer<typeof NotificationsResponse>;
+type NotificationsResponse = z.infer<typeof NotificationsResponse>;
 
 /**
  * Removes a push token that the push service reports as dead, wherever the account has it. This takes two transactions:

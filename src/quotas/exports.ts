@@ -17,7 +17,7 @@ export type Exports = {
   page<T>(accountId: number, read: () => Promise<T>): Promise<T>;
 };
 
-export type ExportsOptions = {
+type ExportsOptions = {
   limitOf: (accountId: number) => number;
   /** Whether the account was removed or disabled: its exports then end. */
   isGone?: (accountId: number) => boolean;
@@ -39,7 +39,7 @@ export function createExports(options: ExportsOptions): Exports {
   const reading = createSlots(({ ofAll }) => ofAll < parallel);
 
   async function page<T>(accountId: number, read: () => Promise<T>): Promise<T> {
-    const release = await reading.take(accountId, { refuse: noTurn });
+    const release = await reading.take(accountId, { refuse: stoppingError });
     if (isGone?.(accountId)) {
       release();
       throw accountGone();
@@ -57,7 +57,7 @@ export function createExports(options: ExportsOptions): Exports {
       const release = await reading.take(accountId, { withinMs, signal, refuse });
       const iterator = pages[Symbol.asyncIterator]();
       const first = await iterator.next().finally(release);
-      return inTurns(accountId, { iterator, first, close, signal });
+      return readInSlots(accountId, { iterator, first, close, signal });
     } catch (error) {
       close();
       throw error;
@@ -65,7 +65,7 @@ export function createExports(options: ExportsOptions): Exports {
   }
 
   /** An iterator rather than a generator, so that `return` also runs if nobody ever read from it. */
-  function inTurns<T>(
+  function readInSlots<T>(
     accountId: number,
     { iterator, first, close, signal }: Begun<T>,
   ): AsyncIterable<T> {
@@ -104,7 +104,7 @@ type Begun<T> = {
   signal: AbortSignal;
 };
 
-const noTurn = () => new DomainError('unavailable', 'The service is stopping.');
+const stoppingError = () => new DomainError('unavailable', 'The service is stopping.');
 
 function tooMany(limit: number, windowSeconds: number): DomainError {
   return new DomainError(
