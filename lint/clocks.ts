@@ -35,7 +35,7 @@ export const randomReaders: Record<string, Record<string, string>> = {
     'embedded/enter.ts': 'Makes a password.',
   },
   'src/notifications/*.ts': {
-    'notifications.ts': 'Names this process among those that deliver notifications.',
+    'deliver.ts': 'Names this process among those that deliver notifications.',
   },
   'src/api-keys/*.ts': {
     'api-keys.ts': 'Makes keys: nobody may be able to guess them.',

@@ -102,7 +102,7 @@ function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: Clock): 
         const devices = await listReachable(tx, accountId, { uuids, labels });
         const until =
           action === 'mute' ? { untilTs: of.untilTs ?? 0, reason: of.reason ?? null } : null;
-        await muteWithin(tx, acting.notifier, { accountId, by, devices }, until);
+        await muteWithin(tx, { accountId, by, devices }, until);
         const deviceIds = devices.map(({ deviceId }) => deviceId);
         const after = () => acting.bus.publish('events', { accountIds: [accountId], deviceIds });
         return { failed: missing(uuids, devices), after };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SenseEvent } from './event.ts';
+import type { NotNotified, SenseEvent } from './event.ts';
 import type { DeviceIdentity, Downlink } from './uplink.ts';
 import { duration, integer32, normalizePhoneNumber, oneMinute, Text } from './values.ts';
 
@@ -30,26 +30,50 @@ const PhoneNumber = Text.min(1)
   .max(32)
   .overwrite((text) => normalizePhoneNumber(text) ?? text);
 
-const smsMembers = {
+/** How people are notified. Each channel is a file of notifications/channels/; the compiler demands it for each name. */
+export const ChannelName = z.enum(['push', 'sms', 'email', 'webhook']);
+export type ChannelName = z.infer<typeof ChannelName>;
+
+/**
+ * The channels that send an action's text to its telephone numbers, and what people call one such message. The member of
+ * `actions` has the name of the channel.
+ */
+export const phoneActions = { sms: 'SMS' } as const satisfies Partial<Record<ChannelName, string>>;
+export type PhoneChannel = keyof typeof phoneActions;
+
+const phoneMembers = {
   text: Text.optional(),
   phoneNumber: z.array(PhoneNumber).max(10).default([]),
 };
 
-/** One SMS per number; none without a text. */
-const sms: Action<{
-  sms?: { text?: string | undefined; phoneNumber: string[] } | undefined;
-}> = {
-  name: 'sms',
+type PhoneMessage = { text?: string | undefined; phoneNumber: string[] };
+type PhoneActions = Partial<Record<PhoneChannel, PhoneMessage | undefined>>;
+
+const phoneChannels = Object.keys(phoneActions) as PhoneChannel[];
+
+/** One message for each number; none without a text. */
+const callNumbers = (channel: PhoneChannel): Action<PhoneActions> => ({
+  name: channel,
   reaches: 'people',
-  isAsked: (actions) => (actions.sms?.phoneNumber.length ?? 0) > 0,
+  isAsked: (actions) => (actions[channel]?.phoneNumber.length ?? 0) > 0,
   *notifications(actions, { device, event, name }) {
-    const { text, phoneNumber = [] } = actions.sms ?? {};
+    const { text, phoneNumber = [] } = actions[channel] ?? {};
     if (!text) return;
     const { accountId, deviceId, uuid: deviceUuid } = device;
-    const asked = { accountId, deviceId, deviceUuid, event, name, kind: 'sms' as const, text };
+    const asked = { accountId, deviceId, deviceUuid, event, name, kind: channel, text };
     for (const number of new Set(phoneNumber)) yield { ...asked, phoneNumber: number };
   },
-};
+});
+
+/** What an event sends to telephone numbers, one entry for each channel; text and numbers may be missing. */
+export function listPhoneMessages(
+  actions: PhoneActions,
+): (PhoneMessage & { channel: PhoneChannel; called: string })[] {
+  return phoneChannels.flatMap((channel) => {
+    const message = actions[channel];
+    return message ? [{ ...message, channel, called: phoneActions[channel] }] : [];
+  });
+}
 
 const recordMembers = {
   sendEvent: z.boolean().default(false),
@@ -128,7 +152,7 @@ const alarm: Action<{ alarm?: boolean | undefined }> = {
 /** What a firing does besides being recorded by the event's own `eventLog`; specification section 2.5. */
 export const Actions = z
   .object({
-    sms: z.object(smsMembers).meta({ id: 'SmsAction' }).optional(),
+    sms: z.object(phoneMembers).meta({ id: 'SmsAction' }).optional(),
     cloud: z
       .object({ ...recordMembers, ...pushMembers })
       .meta({ id: 'CloudAction' })
@@ -143,7 +167,7 @@ export type Actions = z.infer<typeof Actions>;
 type Kinds = readonly Action<Actions>[];
 
 /** Every kind of action. To add one, define it and its members above, and list it here. */
-const actionKinds: Kinds = [record, push, sms, showText, move, alarm];
+const actionKinds: Kinds = [record, push, ...phoneChannels.map(callNumbers), showText, move, alarm];
 
 /** The kinds of action that an event with these actions asks for. */
 export function listAsked(actions: Actions): Kinds {
@@ -180,6 +204,9 @@ export type Announced = {
   lastHeardTs?: number | undefined;
 };
 
+/** How many messages a request to notify people made, for now and for later. If both are 0, `notNotified` says why. */
+export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
+
 type Asked = {
   accountId: number;
   deviceId: number;
@@ -191,6 +218,9 @@ type Asked = {
   about?: Announced;
 };
 
-/** A push or SMS that an event asks for. A push goes to every token that the account has at that moment. */
+/**
+ * What an event asks for. A `push` goes to all push tokens and contacts that the account has at that moment, any other to
+ * one telephone number.
+ */
 export type NewNotification = Asked &
-  ({ kind: 'push' } | { kind: 'sms'; phoneNumber: string; text: string });
+  ({ kind: 'push' } | { kind: PhoneChannel; phoneNumber: string; text: string });

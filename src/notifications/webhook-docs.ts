@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { WebhookDocs } from '../http/openapi.ts';
 import { timestamp } from '../http/schema.ts';
-import type { Delivery } from './recipients.ts';
+import type { Delivery } from './channels/channel.ts';
 
 const Engine = z
   .object({

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { linkLifetimeMs, makeResetToken } from '../../src/accounts/mailer.ts';
 import { readLinkClaim } from '../../src/lib/crypto.ts';
-import { makeContactToken, readLinkToken, webhookSecrets } from '../../src/contacts/contacts.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
+import { makeContactToken, readLinkToken } from '../../src/notifications/channels/email.ts';
+import { webhookSecrets } from '../../src/notifications/channels/webhook.ts';
 
 const [first, second] = [
   'a secret of this test, which is long enough',
