@@ -140,6 +140,7 @@ export async function startApi(
     observe: metrics.observeHttp,
     ...config.http,
     places: shared.places,
+    unreadBodies: shared.unreadBodies,
     roomBytes: shared.memory.requestBytes,
     isShort: shared.memory.isShort,
     ...(devices?.uplink ? inFrontOf(devices.uplink) : {}),

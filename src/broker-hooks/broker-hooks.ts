@@ -199,8 +199,11 @@ type HookRefusal = 'wrong-secret' | 'throttled' | 'bridge-wrong-password' | 'bri
 
 type GuessDeps = {
   secret: string;
-  /** A counter of at most `points` in `seconds`, shared by all processes if they can. */
-  makeLimiter: (name: string, points: number, seconds: number) => RateLimiterAbstract;
+  /** A counter of at most so many attempts in a window, for all processes where they share one. */
+  makeLimiter: (
+    name: string,
+    limit: { attempts: number; windowSeconds: number },
+  ) => RateLimiterAbstract;
   /** What counts as one address. */
   networkOf: (address: string) => string;
 };
@@ -215,7 +218,7 @@ const maxKnown = 10_000;
 
 /** Slows down guessing. A network that sent the right secret is always heard: no neighbour can shut it out. */
 function createGuesses(name: string, { secret, makeLimiter, networkOf }: GuessDeps) {
-  const wrong = makeLimiter(name, maxWrong, windowSeconds);
+  const wrong = makeLimiter(name, { attempts: maxWrong, windowSeconds });
   const known = new LRUCache<string, true>({ max: maxKnown });
   return async (address: string, isRight: (secret: string) => boolean): Promise<Guess> => {
     const from = networkOf(address);

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { DomainError } from '../errors.ts';
-import { MemoryBudget, type Reservation } from '../lib/memory-budget.ts';
+import { FairBudget, type Reservation } from '../lib/fair-budget.ts';
 import { waitAtMost } from '../lib/wait.ts';
 import type { Database, Wait } from './database.ts';
 import type { Sql } from './sql.ts';
@@ -46,13 +46,9 @@ export function shareOut(
   { connections, wait, placeTimeoutMs }: SharesOptions,
 ): SharedDatabase {
   const current = new AsyncLocalStorage<Place>();
-  const budget = new MemoryBudget({
-    maxBytes: connections - Math.ceil(connections * reservedPart),
-    share: accountShare,
-    // Each waiting statement belongs to a request, and the memory for requests bounds those.
-    maxWaiting: Infinity,
-    maxWaitingOfKey: Infinity,
-  });
+  const shared = connections - Math.ceil(connections * reservedPart);
+  // Each waiting statement belongs to a request, and the memory for requests bounds those.
+  const budget = new FairBudget({ most: shared, mostOfKey: () => shared * accountShare });
 
   async function withPlace<T>(work: (place: Place | null) => Promise<T>): Promise<T> {
     const place = current.getStore();

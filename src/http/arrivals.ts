@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { network } from '../lib/address.ts';
-import { MemoryBudget, type Reservation } from '../lib/memory-budget.ts';
+import { MemoryBudget, type Reservation } from '../lib/fair-budget.ts';
 import { LoopScheduler } from '../lib/event-loop.ts';
 import { plain } from './answer.ts';
 import { bufferAtMost, createSocketReads, readOn } from './socket-reads.ts';

@@ -89,6 +89,8 @@ type Definition<
   /** A path that does not match is answered 404: no such resource. */
   params?: P;
   query?: Q;
+  /** Filters of a valid query that exclude each other, by their names. */
+  findContradictions?: (query: Parsed<Q>) => Problem[];
   body?: B;
   /**
    * A body that works as it is, except for identifiers and tokens. The reference shows it, and a test sends each one.
@@ -117,6 +119,8 @@ export type Route = Documentation & {
   auth: Auth;
   params?: z.ZodType;
   query?: z.ZodType;
+  /** Filters of a valid query that exclude each other, by their names. */
+  findContradictions?(query: unknown): Problem[];
   body?: z.ZodType;
   example?: unknown;
   response: z.ZodType;

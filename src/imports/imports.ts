@@ -8,7 +8,7 @@ import { DomainError } from '../errors.ts';
 import type { Body } from '../http/request.ts';
 import { yieldToEventLoop } from '../lib/event-loop.ts';
 import { backoffMs, pause } from '../lib/wait.ts';
-import type { Slots } from '../quotas/exports.ts';
+import type { FairBudget } from '../lib/fair-budget.ts';
 import {
   createLineReader,
   type ImportCandidate,
@@ -101,7 +101,7 @@ type RunImportDeps = StoreImportDeps &
     /** Rejects once whoever imports has lost access. */
     recheck(): Promise<unknown>;
     /** Limits how many pieces of imports are worked on at once, over all accounts. */
-    slots: Slots;
+    slots: FairBudget;
   };
 
 /** Lines are read without a pause until they have cost this much: about 2 ms, or 5 on a busy machine. */
@@ -162,7 +162,7 @@ export class ImportRun {
   async #withSlot(work: () => Promise<void>): Promise<void> {
     const refuse = () => new DomainError('unavailable', 'The service is stopping.');
     const wait = { signal: this.#signal, refuse };
-    const release = await this.#deps.slots.take(this.#owner.accountId, wait);
+    const release = await this.#deps.slots.take(`${this.#owner.accountId}`, wait);
     await work().finally(release);
   }
 

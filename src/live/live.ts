@@ -116,7 +116,7 @@ export function createLiveBroadcaster(options: LiveBroadcasterOptions): LiveBroa
   const byAccount = new Map<number, AccountValues>();
   const announcer = createAnnouncer(options);
   const positions = createPositions(db, monotonicClock, longestPeriodMs + 2 * underWayMs);
-  const nextSlice = createSlices();
+  const slicesOf = createSlices();
   const waiting = { values: 0 };
   let ends: (() => void)[] = [];
 
@@ -138,6 +138,7 @@ export function createLiveBroadcaster(options: LiveBroadcasterOptions): LiveBroa
       announcer.delete(accountId);
       if (byAccount.size === 0) for (const end of ends) end();
     };
+    const nextSlice = slicesOf(accountId);
     const ofAccount = new AccountValues({ ...options, positions, nextSlice, waiting, onEnd });
     byAccount.set(accountId, ofAccount);
     announcer.add(accountId);
