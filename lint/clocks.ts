@@ -38,10 +38,10 @@ export const randomReaders: Record<string, Record<string, string>> = {
     'deliver.ts': 'Names this process among those that deliver notifications.',
   },
   'src/api-keys/*.ts': {
-    'api-keys.ts': 'Makes keys: nobody may be able to guess them.',
+    'api-keys.ts': 'Makes keys, which must be impossible to guess.',
   },
   'src/streams/*.ts': {
-    'tickets.ts': 'Makes tickets: nobody may be able to guess them.',
+    'tickets.ts': 'Makes tickets, which must be impossible to guess.',
   },
   'src/http/*.ts': {
     'app.ts': 'Names each request, and measures how long it took.',
@@ -52,7 +52,7 @@ export const randomReaders: Record<string, Record<string, string>> = {
   },
   'src/sessions/*.ts': {
     'sessions.ts':
-      'Makes session identifiers and tokens: nobody may be able to guess them, and two tokens of one second must differ.',
+      'Makes session identifiers and tokens, which must be impossible to guess; two tokens of one second must differ.',
   },
   'connector/mqtt/*.ts': {
     'server.ts': 'Names one run of the connector.',
