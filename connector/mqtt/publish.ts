@@ -73,7 +73,7 @@ export function createPublisher(deps: PublishDeps) {
     const device = connection?.device;
     // A will that another process left behind has no client. We never keep any.
     if (!connection || !device || packet !== connection.will)
-      return done(new Error('nobody publishes this'));
+      return done(new Error('only a will of this connection may be published here'));
     if (connection.ending === 'shutdown') return done(new Error('the service stops'));
     const { topic } = packet;
     acknowledger.linger(connection);

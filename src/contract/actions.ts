@@ -10,7 +10,8 @@ type Fired = { device: DeviceIdentity; event: SenseEvent; name: string };
  * One kind of action. `A` has the members of `actions` that belong to it. `reaches` determines when it is carried out
  * and how its results are created:
  * - `history`: with every firing; the event is recorded.
- * - `people`: with the first firing of an episode, unless it is backlog; created lazily, because there may be many.
+ * - `people`: once for an alarm's episode and with every firing of a notice, unless it is backlog; created lazily, because
+ *   there may be many.
  * - `device`: with every firing, after the commit.
  * - `engine`: with every firing; the evaluator moves the device.
  * - `alarms`: with every firing; opens an alarm or continues it.
@@ -89,7 +90,10 @@ const record: Action<{ cloud?: { sendEvent: boolean; sendLog: boolean } | undefi
 
 const pushMembers = { sendPush: z.boolean().default(false) };
 
-/** One push for every token that the account has when it is sent. */
+/**
+ * Tells the account's own recipients: its push tokens and its contacts, mail and webhooks among them. The recipients are
+ * those that the account has when the message is queued.
+ */
 const push: Action<{ cloud?: { sendPush: boolean } | undefined }> = {
   name: 'push',
   reaches: 'people',
@@ -181,7 +185,7 @@ export function messagesOf(actions: Actions, fired: Fired): Downlink[] {
   );
 }
 
-/** The notifications for the first firing of an episode, created one by one. */
+/** The notifications that a firing asks for, created one by one. Whether they are sent, the alarm's rules decide. */
 export function* notificationsAsked(actions: Actions, fired: Fired): Iterable<NewNotification> {
   for (const kind of listAsked(actions))
     if (kind.reaches === 'people') yield* kind.notifications(actions, fired);
@@ -219,8 +223,8 @@ type Asked = {
 };
 
 /**
- * What an event asks for. A `push` goes to all push tokens and contacts that the account has at that moment, any other to
- * one telephone number.
+ * What an event asks for. A `push` goes to all push tokens and contacts that the account has at that moment. Any other
+ * kind goes to one telephone number.
  */
 export type NewNotification = Asked &
   ({ kind: 'push' } | { kind: PhoneChannel; phoneNumber: string; text: string });

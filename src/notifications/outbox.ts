@@ -3,14 +3,15 @@
  * transaction that stores the event or alarm.
  *
  * - A crash before the commit: neither the event nor the message exists.
- * - A crash after it loses nothing: the row stays `queued` until a delivery is settled.
+ * - A crash after it loses nothing: the row stays `queued` until a delivery is settled. A message that waits for more than
+ *   a day fails as `too-late`.
  * - A crash during a delivery repeats it: the recipient stays busy until its lease ends, then the message is sent
  *   again, even if the provider had accepted it. So a message arrives at least once; a webhook recognises the copy by
  *   its `webhook-id`, and people may get a mail, a push message or an SMS twice.
  *
  * A recipient's row (`contact`, `recipient_turn`) is its lock, so no two processes send to one recipient at a time. A
- * recipient's oldest due message is next, and the messages about an alarm stay in order: nobody hears first that an
- * alarm is over.
+ * recipient's oldest due message is next, and the messages about an alarm stay in order: the
+ * message that it has begun goes before the message that it is over.
  */
 
 import { noteNotified, takeBack } from '../alarms/store.ts';
@@ -48,7 +49,7 @@ const isFree = (row: string) => `
 
 const isDirect = `state = 'queued' and contact_id is null and due_at is not null`;
 
-/** A retry goes before later messages about its alarm: nobody hears first that an alarm is over. */
+/** A retry goes before later messages about its alarm, so that its end is not told before its begin. */
 const isNext = `
   not exists (
     select from notification before
