@@ -14,6 +14,7 @@ const made = [
   'bench/results/',
   'config/local.json',
   'src/db/migrations/0000NN_account-note.sql',
+  'src/db/migrations/0000NN_sw-version.sql',
   'src/ingest/rules/ping.ts',
   'src/notifications/channels/call.ts',
 ];
