@@ -3,7 +3,7 @@ import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { startThrowAwayCluster } from '../test/support/cluster.ts';
 import { registerAccount, registerDevices } from './api.ts';
 import { createBacklog } from './catch-up/backlog.ts';
-import { post, publish } from './catch-up/senders.ts';
+import { send } from './catch-up/senders.ts';
 import { schemaOf, withClient } from './database.ts';
 import { numberOf } from './options.ts';
 import { createReleases } from './releases.ts';
@@ -65,7 +65,7 @@ async function main({ count, each, inFlight, mostMs, isHttp, timescaledb }: Run)
     const backlog = createBacklog(count, each);
     const port = isHttp ? Number(new URL(service.baseUrl).port) : service.mqttPort;
     const startMs = performance.now();
-    const stop = (isHttp ? post : publish)({ device, port, inFlight, backlog });
+    const stop = send({ device, port, isHttp, inFlight, backlog });
     const late = setTimeout(() => process.exit(1), mostMs + 30_000);
     const isDone = await Promise.race([
       backlog.done.then(() => true),

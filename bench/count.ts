@@ -76,60 +76,63 @@ function unused(files: Map<string, File>, users: Iterable<File>): Set<string> {
   return names;
 }
 
+/** What one part of the program has. */
+type Counted = {
+  name: string;
+  /** How many lines each file has. */
+  lines: number[];
+  exports: number;
+  /** Exports that only tests import, and that nobody does: `<path> <name>`. */
+  forTests: string[];
+  forNobody: string[];
+};
+
+/** Counts the files of the server and of the console's page. */
+export function countFiles(): Counted[] {
+  const page = readFiles('src/console/web/**/*.{ts,tsx}');
+  const server = readFiles('{src,connector}/**/*.ts');
+  for (const path of page.keys()) server.delete(path);
+  // Migrations are loaded by path, and their exports are a fixed form.
+  for (const path of server.keys()) if (path.startsWith('src/db/migrations/')) server.delete(path);
+  const tests = readFiles('test/**/*.{ts,tsx}');
+  const tools = readFiles('{bench,config,lint,docs}/**/*.ts', '*.config.ts');
+  const product = [...server.values(), ...page.values(), ...tools.values()];
+  return Object.entries({ server, page }).map(([name, files]) => {
+    const forNobody = unused(files, [...product, ...tests.values()]);
+    return {
+      name,
+      lines: [...files.values()].map((file) => file.lines),
+      exports: [...files.values()].reduce((sum, file) => sum + file.exports.length, 0),
+      forTests: [...unused(files, product)].filter((one) => !forNobody.has(one)),
+      forNobody: [...forNobody],
+    };
+  });
+}
+
 function median(values: number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }
 
-const page = readFiles('src/console/web/**/*.{ts,tsx}');
-const server = readFiles('{src,connector}/**/*.ts');
-for (const path of page.keys()) server.delete(path);
-// Migrations are loaded by path, and their exports are a fixed form.
-for (const path of server.keys()) if (path.startsWith('src/db/migrations/')) server.delete(path);
-const tests = readFiles('test/**/*.{ts,tsx}');
-const tools = readFiles('{bench,config,lint,docs}/**/*.ts', '*.config.ts');
-
-const rows = [
-  [
-    '',
-    'files',
-    'lines',
-    'median',
-    'under 60',
-    'over 600',
-    'over 800',
-    'exports',
-    'of them for tests alone',
-    'for nobody',
-  ],
+const rows: [head: string, of: (part: Counted) => string | number][] = [
+  ['', ({ name }) => name],
+  ['files', ({ lines }) => lines.length],
+  ['lines', ({ lines }) => lines.reduce((sum, one) => sum + one, 0)],
+  ['median', ({ lines }) => median(lines)],
+  ['under 60', ({ lines }) => lines.filter((one) => one < 60).length],
+  ['over 600', ({ lines }) => lines.filter((one) => one > 600).length],
+  ['over 800', ({ lines }) => lines.filter((one) => one > 800).length],
+  ['exports', (part) => part.exports],
+  ['of them for tests alone', ({ forTests }) => forTests.length],
+  ['for nobody', ({ forNobody }) => forNobody.length],
 ];
-const listed: string[] = [];
-for (const [name, files] of [
-  ['server', server],
-  ['page', page],
-] as const) {
-  const lines = [...files.values()].map((file) => file.lines);
-  const product = [...server.values(), ...page.values(), ...tools.values()];
-  const notInProduct = unused(files, product);
-  const nowhere = unused(files, [...product, ...tests.values()]);
-  const forTests = [...notInProduct].filter((one) => !nowhere.has(one));
-  listed.push(...forTests, ...[...nowhere].map((one) => `${one} (nobody)`));
-  rows.push(
-    [
-      name,
-      files.size,
-      lines.reduce((sum, one) => sum + one, 0),
-      median(lines),
-      lines.filter((one) => one < 60).length,
-      lines.filter((one) => one > 600).length,
-      lines.filter((one) => one > 800).length,
-      [...files.values()].reduce((sum, file) => sum + file.exports.length, 0),
-      forTests.length,
-      nowhere.size,
-    ].map(String),
-  );
+
+if (import.meta.main) {
+  const parts = countFiles();
+  // `npm run count -- --list` lists the exports.
+  if (process.argv.includes('--list'))
+    for (const { forTests, forNobody } of parts)
+      for (const one of [...forTests, ...forNobody.map((name) => `${name} (nobody)`)])
+        console.log(one);
+  for (const [head, of] of rows)
+    console.log([head.padEnd(24), ...parts.map((part) => String(of(part)).padStart(8))].join(''));
 }
-// `npm run count -- --list` lists the exports.
-if (process.argv.includes('--list')) console.log(listed.join('\n'));
-const [heads = [], ...columns] = rows;
-for (const [index, head] of heads.entries())
-  console.log([head.padEnd(24), ...columns.map((column) => column[index]?.padStart(8))].join(''));

@@ -1,67 +1,49 @@
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import type { RegisteredDevice } from './api.ts';
+import { createFleet } from './client/fleet.ts';
 import { measureFor, type Watched } from './measure.ts';
 import type { Metrics } from './rounds.ts';
 
 export type PostLoad = {
   port: number;
-  /** One kept connection each: its path and its Authorization. */
-  senders: { path: string; authorization: string }[];
+  /** A kept connection each. */
+  devices: RegisteredDevice[];
   seconds: number;
   warmupSeconds: number;
   watched: Watched;
 };
 
-/** A device per connection, which sends its uuid and token with each request. */
-export function sendersOf(devices: { uuid: string; token: string }[]): PostLoad['senders'] {
-  return devices.map(({ uuid, token }) => ({
-    path: `/devices/${uuid}/up/measurements`,
-    authorization: `Basic ${Buffer.from(`${uuid}:${token}`).toString('base64')}`,
-  }));
-}
-
 /**
- * Each connection has one request at a time under way, with a value of one sense. Reports answers per second, and
- * answers per second of the server's processor time. Throws if an answer is not 200.
+ * Each device has one request at a time under way: a value of one sense. Returns also the answers per second, and per
+ * second of the server's processor time. Throws if an answer is not 200.
  */
 export async function postOnce(load: PostLoad): Promise<Metrics> {
-  const { port, senders, seconds, warmupSeconds, watched } = load;
-  let answered = 0;
-  const failures: Error[] = [];
-  let isOver = false;
-  const sockets = await Promise.all(senders.map((sender) => open(port, sender)));
-
-  async function open(to: number, { path, authorization }: PostLoad['senders'][number]) {
-    const socket: Socket = connect({ host: '127.0.0.1', port: to, noDelay: true });
-    await once(socket, 'connect');
-    let ts = Date.now() - 1_000_000;
-    const ask = () => {
-      const body = `{"sId":"0x01","val":${20 + (ts % 100) / 20},"ts":${(ts += 1)}}`;
-      socket.write(
-        `POST ${path} HTTP/1.1\r\nHost: bench\r\nAuthorization: ${authorization}\r\n` +
-          `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-      );
-    };
-    let said = '';
-    socket.on('data', (chunk: Buffer) => {
-      said += chunk.toString('latin1');
-      if (!said.endsWith('}')) return;
-      if (!said.startsWith('HTTP/1.1 200')) failures.push(new Error(said));
-      said = '';
-      answered += 1;
-      if (!isOver) ask();
-    });
-    socket.on('error', (error) => void (isOver || failures.push(error)));
-    ask();
-    return socket;
-  }
-
+  const { port, devices, seconds, warmupSeconds, watched } = load;
+  const startTs = Date.now() - 1_000_000;
+  const failures: string[] = [];
+  const fleet = createFleet({
+    host: '127.0.0.1',
+    port,
+    devices: devices.map(({ uuid, token }) => ({
+      clientId: uuid,
+      username: uuid,
+      password: token,
+      topic: `devices/${uuid}/up/measurements`,
+      http: { port, connections: 1, isKept: true, body: 'json', most: 1 },
+    })),
+    payload: (_device, seq) =>
+      `{"sId":"0x01","val":${20 + (seq % 100) / 20},"ts":${startTs + seq}}`,
+    onOffline: (_device, reason) => void failures.push(reason),
+  });
+  await fleet.connect();
+  fleet.start();
   await measureFor(warmupSeconds, watched, () => ({}));
-  const metrics = await measureFor(seconds, watched, () => ({ answersPerSecond: answered }));
-  isOver = true;
-  for (const socket of sockets) socket.destroy();
+  const metrics = await measureFor(seconds, watched, () => ({
+    answersPerSecond: fleet.counts().acknowledged,
+  }));
+  // Whoever closes loses connections too.
   const [failure] = failures;
-  if (failure) throw failure;
+  await fleet.close('reset');
+  if (failure !== undefined) throw new Error(failure);
   const { answersPerSecond = NaN, serverCores = NaN } = metrics;
   return { ...metrics, answersPerCpuSecond: answersPerSecond / serverCores };
 }

@@ -13,7 +13,9 @@ import { type Entered, heard, listen } from './way/hook.ts';
 /**
  * How much code one message passes: functions entered, files, and changes of file (a function entered after one in
  * another file), from the socket to the end of its path. Reports the least of seven runs, so that no timers are
- * included. `--list` prints the files of each path in the order in which they are entered, `--trace` each function.
+ * included. Of a mail it also reports the part behind the commit: what the outbox calls until the mail server has it,
+ * without what runs beside that. `--list` prints the files of each path in the order in which they are entered,
+ * `--trace` each function.
  */
 const { values: options } = parseArgs({
   options: { list: { type: 'boolean' }, trace: { type: 'boolean' } },
@@ -47,7 +49,13 @@ const profile = {
 const [ahead, counted] = [2, 7];
 
 type Registration = { deviceAuthUuid: string; deviceAuthToken: string; host: string; port: number };
-type Way = { entered: Entered[]; calls: number; files: string[]; changes: number };
+type Way = {
+  entered: Entered[];
+  calls: number;
+  files: string[];
+  changes: number;
+  delivery: Way | null;
+};
 
 const mail = await startMailServer();
 const dir = mkdtempSync(join(tmpdir(), 'sensorium-way-'));
@@ -125,7 +133,7 @@ async function measure(url: string): Promise<void> {
     async () => {
       const before = mail.mails.length;
       await say(9);
-      while (mail.mails.length === before) await new Promise((resolve) => setTimeout(resolve, 20));
+      while (mail.mails.length === before) await new Promise((resolve) => setImmediate(resolve));
     },
     () => say(5),
   );
@@ -177,11 +185,15 @@ function wayOf(entered: Entered[]): Way {
     if (last !== '' && file !== last) changes += 1;
     files.add((last = file));
   }
-  return { entered, calls: entered.length, files: [...files], changes };
+  const delivered = entered.filter(({ isDelivery }) => isDelivery);
+  const delivery =
+    delivered.length > 0 && delivered.length < entered.length ? wayOf(delivered) : null;
+  return { entered, calls: entered.length, files: [...files], changes, delivery };
 }
 
-function print(name: string, { entered, calls, files, changes }: Way): void {
+function print(name: string, { entered, calls, files, changes, delivery }: Way): void {
   console.log(`${name}: ${files.length} files, ${changes} changes of file, ${calls} calls`);
   if (options.list) for (const file of files) console.log(`  ${file}`);
   if (options.trace) for (const { file, name } of entered) console.log(`  ${file} ${name}`);
+  if (delivery) print(`${name}, behind the commit`, delivery);
 }

@@ -35,7 +35,7 @@ export const randomReaders: Record<string, Record<string, string>> = {
     'embedded/enter.ts': 'Makes a password.',
   },
   'src/notifications/*.ts': {
-    'notifications.ts': 'Names this process among those that deliver.',
+    'deliver.ts': 'Names this process among those that deliver.',
   },
   'src/api-keys/*.ts': {
     'api-keys.ts': 'Keys: nobody may foresee them.',

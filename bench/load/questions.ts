@@ -1,6 +1,6 @@
 import type { Database } from '../../src/db/database.ts';
 import { readHistoryKind } from '../../src/history/retention.ts';
-import { listEvents, type EventFilter } from '../../src/events/queries.ts';
+import { listEvents, type ListedRange } from '../../src/events/queries.ts';
 import {
   listMeasuredSenses,
   listMeasurements,
@@ -16,7 +16,7 @@ const day = 86_400_000;
 /** Every combination of parameters of `GET /v2/events/{uuid}`, and the queries of dashboards for measurements. */
 export async function listQuestions(db: Database, size: Size, nowTs: number): Promise<Question[]> {
   const kind = await readHistoryKind(db);
-  const ranges: [string, Partial<EventFilter>][] = [
+  const ranges: [string, Partial<ListedRange>][] = [
     ['', {}],
     [' start', { start: nowTs - 30 * day }],
     [' end', { end: nowTs - 45 * day }],
@@ -32,7 +32,7 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
   for (const type of [undefined, 'device', 'sense'] as const) {
     for (const [sensesName, sIds] of wanted) {
       for (const [rangeName, range] of ranges) {
-        const filter = { type, senses: sIds, start: 0, ...range };
+        const filter = { type: type && [type], senses: sIds, start: 0, ...range };
         questions.push({
           name: `events${type ? ` type ${type}` : ''}${sensesName}${rangeName}`,
           ask: (deviceId) => listEvents(db, { deviceId, ...filter }, nowTs),

@@ -1,5 +1,5 @@
 import { registerAccount, registerDevices } from '../api.ts';
-import { postOnce, type PostLoad, sendersOf } from '../post-load.ts';
+import { postOnce, type PostLoad } from '../post-load.ts';
 import type { Metrics } from '../rounds.ts';
 import type { BenchService } from '../service.ts';
 import type { Side } from './alternate.ts';
@@ -17,7 +17,7 @@ export async function openUplink(
   const devices = await registerDevices(service.baseUrl, token, uplinkConnections);
   const load: Omit<PostLoad, 'seconds' | 'warmupSeconds'> = {
     port: Number(new URL(service.baseUrl).port),
-    senders: sendersOf(devices),
+    devices,
     watched: { server: [service.pid], database: databasePid },
   };
   return {

@@ -1,8 +1,8 @@
-import { createDecideAlarms } from '../../src/alarms/decide.ts';
+import { type DecideDeps, decideAlarms } from '../../src/alarms/decide.ts';
+import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import type { Database } from '../../src/db/database.ts';
-import { dropPlanned } from '../../src/notifications/outbox.ts';
-import type { MessageQuotas } from '../../src/notifications/settings.ts';
-import { notify, notifyResolved } from '../../src/notifications/enqueue.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import type { MessageQuotas } from '../../src/notifications/channels/channel.ts';
 
 const most = 1_000_000_000;
 /** None is ever used up. */
@@ -19,24 +19,19 @@ const quotas: MessageQuotas = {
 
 /** Alarms are decided as in the service, and notifications are queued, but nobody delivers them. */
 export function decideInBench() {
-  const quotasOf = () => quotas;
-  const rules = { ringMaxAgeMs: most, reportedForMs: 3_600_000 };
-  return createDecideAlarms({
-    notify: (tx, asks) =>
-      notify(tx, asks, {
-        quotasOf,
-        isAllowedNumber: () => true,
-        isSmsForAll: true,
-        ownChannels: ['webhook'],
-        nowTs: Date.now(),
-      }),
-    dropPlanned,
-    notifyResolved: (tx, closed) => notifyResolved(tx, closed, { quotasOf, nowTs: Date.now() }),
-    rules,
+  const deps: DecideDeps = {
+    rules: { ringMaxAgeMs: most, reportedForMs: 3_600_000 },
+    notifying: {
+      quotasOf: () => quotas,
+      isAllowedNumber: () => true,
+      isSmsForAll: true,
+      ownChannels: ['webhook'],
+    },
     clock: Date.now,
     eventsLeft: () => most,
     mayTellFirings: () => true,
-  });
+  };
+  return (tx: Sql, signals: readonly AlarmSignal[]) => decideAlarms(tx, signals, deps);
 }
 
 /** Gives the account this many webhooks, which are also notified when an alarm is over. */

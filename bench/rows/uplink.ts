@@ -1,6 +1,6 @@
 import { registerAccount, registerDevices } from '../api.ts';
 import type { BenchContext, Row } from '../bench-context.ts';
-import { postOnce, sendersOf } from '../post-load.ts';
+import { postOnce } from '../post-load.ts';
 import { startContender } from '../program.ts';
 import { interleave } from '../rounds.ts';
 import { startBenchService } from '../service.ts';
@@ -19,10 +19,9 @@ export const uplink: Row = {
     const devices = await registerDevices(service.baseUrl, account.token, connections);
     const koa = await startContender('koa-uplink.ts');
     context.defer(() => koa.stop());
-    const senders = sendersOf(devices);
     const database = context.database.pid;
     const turn = (port: number, pid: number) => () =>
-      postOnce({ port, senders, seconds, warmupSeconds, watched: { server: [pid], database } });
+      postOnce({ port, devices, seconds, warmupSeconds, watched: { server: [pid], database } });
     const contenders = [
       { name: 'Sensorium', turn: turn(Number(new URL(service.baseUrl).port), service.pid) },
       { name: 'bare Koa', turn: turn(Number(koa.ready['port']), koa.pid) },

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { readFileSync } from 'node:fs';
 import { registerHooks, stripTypeScriptTypes } from 'node:module';
 import { dirname, relative } from 'node:path';
@@ -11,7 +12,12 @@ import { parseAst } from 'rolldown/parseAst';
 const tree = dirname(dirname(import.meta.dirname));
 const isOurs = /^(src|connector)\/(?!console\/web\/).*\.ts$/;
 
-export type Entered = { file: string; name: string };
+/** `isDelivery`: by the outbox, or by what it has called and waits for. */
+export type Entered = { file: string; name: string; isDelivery: boolean };
+
+/** Where the delivery of messages begins: the outbox looks for due ones, because a commit has woken it. */
+const delivery = { file: 'src/lib/dispatcher.ts', name: 'look' };
+const delivering = new AsyncLocalStorage<true>();
 
 /** The functions entered since `listen`, in order; null: not listening. */
 let entered: Entered[] | null = null;
@@ -27,11 +33,13 @@ export function heard(): Entered[] {
   return all;
 }
 
-const functions: Entered[] = [];
+const functions: Omit<Entered, 'isDelivery'>[] = [];
 Object.assign(globalThis, {
   __entered(id: number) {
     const known = functions[id];
-    if (known) entered?.push(known);
+    if (!known || !entered) return;
+    if (known.file === delivery.file && known.name === delivery.name) delivering.enterWith(true);
+    entered.push({ ...known, isDelivery: delivering.getStore() === true });
   },
 });
 

@@ -310,7 +310,7 @@ export function createBrokerPublisher(
 }
 
 /** A message from the broker on its way to the database. */
-export type UnacknowledgedPacket = {
+type UnacknowledgedPacket = {
   bytes: number;
   sinceMs: number;
   isStored: boolean;

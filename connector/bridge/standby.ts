@@ -33,7 +33,7 @@ type RestPace = {
 
 const usualRest: RestPace = { firstMs: 3_000, maxMs: 30_000, probeMs: 1_000 };
 
-export type StandBy = {
+type StandBy = {
   /** Closes the bridge; afterwards another process may take over. */
   close(options: { drainMs: number }): Promise<void>;
   /** Whether it is connected, or could take over: another process holds the lease, and this one competes for it. */

@@ -1,5 +1,5 @@
 import type { DeviceIdentity, Downlink, DownTopic, DueTopic } from '../../src/contract/uplink.ts';
-import { MemoryBudget, type Reservation } from '../../src/lib/memory-budget.ts';
+import { MemoryBudget, type Reservation } from '../../src/lib/fair-budget.ts';
 import { type ConnectorPorts, isUnavailableError, type Log } from '../ports.ts';
 
 /** More than the database keeps for a device. */
@@ -257,7 +257,7 @@ export async function enterToLoad(
   budget: MemoryBudget,
   device: DeviceIdentity,
 ): Promise<Reservation | null> {
-  const place = budget.enter(keyOf(device), budget.maxBytes / loadsAtOnce);
+  const place = budget.enter(keyOf(device), budget.most / loadsAtOnce);
   await place?.entered;
   return place;
 }

@@ -8,7 +8,7 @@ export type LargePlace = {
 type Account = { id: number; bytes: number; waiting: Set<Place> };
 type Place = { isIn: boolean; readonly bytes: number; readonly onIn: () => void };
 
-export type LargeMessageBudget = {
+type LargeMessageBudget = {
   /** `onIn` is called if the message had to wait and may be read now. */
   enter(accountId: number, bytes: number, onIn: () => void): LargePlace;
   bytes(): number;

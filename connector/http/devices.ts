@@ -2,7 +2,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DeviceIdentity, upPrefix } from '../../src/contract/uplink.ts';
-import { dropUnreadBody } from '../../src/lib/request-body.ts';
+import type { UnreadBodies } from '../../src/lib/request-body.ts';
 import { type DeviceLimits, type DeviceRates, lookMs } from '../device/limits.ts';
 import type { LogRefusedLogin, Refusals } from '../device/refused-logins.ts';
 import {
@@ -303,16 +303,31 @@ export function toProblem(error: unknown): HttpProblem | null {
   return null;
 }
 
-/** Answers with the problem. Closes the connection if part of the body is unread: it is not the next request. */
-export async function sendProblem(
-  request: IncomingMessage,
+type SendProblemDeps = {
+  unreadBodies: UnreadBodies;
+  /** The client's address, whatever proxies are in between. */
+  findAddress: (request: IncomingMessage) => string;
+  clock: () => number;
+};
+
+/** Answers a response's request with the problem. */
+export type SendProblem = (response: ServerResponse, problem: HttpProblem) => void;
+
+export function createSendProblem(deps: SendProblemDeps): SendProblem {
+  return (response, problem) => void sendProblem(deps, response, problem);
+}
+
+/** Closes the connection if part of the body is unread: it is not the next request. */
+async function sendProblem(
+  { unreadBodies, findAddress, clock }: SendProblemDeps,
   response: ServerResponse,
   { status, code, message, headers, errors }: HttpProblem,
-  timestamp: number,
 ): Promise<void> {
+  const request = response.req;
+  const timestamp = clock();
   const isUnread = !request.complete;
   // Closing with unread bytes would reset the connection and lose the answer: RFC 9112 section 9.6.
-  if (isUnread) await dropUnreadBody(request);
+  if (isUnread) await unreadBodies.drop(request, findAddress(request));
   if (response.headersSent || response.destroyed) return;
   const title = STATUS_CODES[status] ?? 'Error';
   const type = `urn:sensorium:error:${code}`;

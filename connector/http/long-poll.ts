@@ -7,7 +7,7 @@ import {
   downTopics,
   unnamedDownTopics,
 } from '../../src/contract/uplink.ts';
-import type { MemoryBudget, Reservation } from '../../src/lib/memory-budget.ts';
+import type { MemoryBudget, Reservation } from '../../src/lib/fair-budget.ts';
 import { forEachYielding } from '../../src/lib/event-loop.ts';
 import { createDownlinkBudget, enterToLoad } from '../device/downlinks.ts';
 import { type ConnectorPorts, isUnavailableError, type Log, type Tuning } from '../ports.ts';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
+import type { MemoryBudget } from '../../src/lib/fair-budget.ts';
 import { type Rate, TokenBucket } from '../../src/lib/token-bucket.ts';
 import type { ConnectorPorts, Tuning } from '../ports.ts';
 import { comeLater, type HttpDevices, tooMany } from './devices.ts';

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { UnreadBodies } from '../../src/lib/request-body.ts';
 import { waitUntil } from '../../src/lib/wait.ts';
 import { DeviceLimits, type SharedLimits } from '../device/limits.ts';
 import { createRefusals, createRefusedLoginLog } from '../device/refused-logins.ts';
@@ -14,16 +15,18 @@ import {
   createLogin,
   HttpProblem,
   notFound,
-  sendProblem,
+  createSendProblem,
   toProblem,
 } from './devices.ts';
 import { createHttpDown } from './long-poll.ts';
 import { createHttpUplink } from './uplink.ts';
 
-export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'now' | 'tuning'> & {
+type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'now' | 'tuning'> & {
   observe?: Partial<Pick<Observer, 'messages' | 'acknowledged' | 'refused'>>;
   /** The client's address, whatever proxies are in between. */
   findAddress: (request: IncomingMessage) => string;
+  /** The process's; its own if absent. */
+  unreadBodies?: UnreadBodies;
   /** Called for each request of a device that was logged in. */
   onLogin?: (request: IncomingMessage) => void;
   /** Whether the process is about to stop. Each answer then ends its connection. */
@@ -69,6 +72,8 @@ export function startHttpConnector(
   const login = createLogin({ ports, refusals, logRefused, observe, onLogin, findAddress });
   const deviceLimits = options.deviceLimits ?? new DeviceLimits({ ports, limits, now });
   const devices = createHttpDevices({ ports, deviceLimits, now });
+  const { unreadBodies = new UnreadBodies() } = options;
+  const sendProblem = createSendProblem({ unreadBodies, findAddress, clock: ports.clock });
   const uplink = createHttpUplink({
     ports,
     devices,
@@ -78,6 +83,7 @@ export function startHttpConnector(
     observe,
     log,
     now,
+    sendProblem,
   });
   const down = createHttpDown({ ports, devices, tuning, log, now });
   let isPaused = false;
@@ -93,7 +99,7 @@ export function startHttpConnector(
     await down.get(request, response, { device, search: path.query });
   }
 
-  function answerError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  function answerError(response: ServerResponse, error: unknown): void {
     const known = toProblem(error);
     if (!known)
       log.error(
@@ -102,7 +108,7 @@ export function startHttpConnector(
       );
     const problem =
       known ?? new HttpProblem(500, 'internal-error', 'The service could not answer this request.');
-    void sendProblem(request, response, problem, ports.clock());
+    sendProblem(response, problem);
   }
 
   function forgetIdle(): void {
@@ -117,7 +123,7 @@ export function startHttpConnector(
   return {
     handle(request, response) {
       if (isStopping || isLeaving()) response.setHeader('Connection', 'close');
-      serve(request, response).catch((error: unknown) => answerError(request, response, error));
+      serve(request, response).catch((error: unknown) => answerError(response, error));
     },
     pause: (isToPause) => void (isPaused = isToPause),
     snapshot: () => ({

@@ -6,7 +6,7 @@ import type {
   Uplink,
   UplinkContent,
 } from '../../src/contract/uplink.ts';
-import { MemoryBudget, type Reservation } from '../../src/lib/memory-budget.ts';
+import { MemoryBudget, type Reservation } from '../../src/lib/fair-budget.ts';
 import { JoinedChunks } from '../../src/lib/request-body.ts';
 import { waitAtMost } from '../../src/lib/wait.ts';
 import { createLargeMessageBudget, type LargePlace } from '../device/large-messages.ts';
@@ -33,7 +33,7 @@ import {
   HttpProblem,
   longestDelayMs,
   notFound,
-  sendProblem,
+  type SendProblem,
   tooMany,
   toProblem,
 } from './devices.ts';
@@ -50,6 +50,7 @@ type UplinkDeps = {
   observe: Pick<Observer, 'messages' | 'acknowledged'>;
   log: Log;
   now: MonotonicClock;
+  sendProblem: SendProblem;
 };
 
 /** A parsed payload takes about this many times its bytes. The payload itself is kept too. */
@@ -61,7 +62,7 @@ const fullSeconds = 3_600;
 
 /** Takes what devices send by POST. */
 export function createHttpUplink(deps: UplinkDeps) {
-  const { ports, devices, limits, tuning, observe, log, now } = deps;
+  const { ports, devices, limits, tuning, observe, log, now, sendProblem } = deps;
   const budget = new MemoryBudget({ maxBytes: tuning.maxUnackedTotalBytes, ...waiting });
   const bodies = createBodies({
     limits,
@@ -96,7 +97,7 @@ export function createHttpUplink(deps: UplinkDeps) {
         error instanceof HttpProblem
           ? error
           : comeLater('The service could not store this: its log says why.');
-      void sendProblem(response.req, response, problem, ports.clock());
+      sendProblem(response, problem);
     },
   };
 
@@ -203,7 +204,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     },
 
     countUnderWay: () => underWay.size,
-    bytes: () => budget.bytes + bodies.bytes(),
+    bytes: () => budget.used + bodies.bytes(),
   };
 }
 

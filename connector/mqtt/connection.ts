@@ -134,7 +134,7 @@ export class Connection {
   needsIdentifier = false;
   /** Its last packet is being sent. */
   #isLeaving = false;
-  /** When it last sent something, or was last not read. */
+  /** When the client last sent something, or when we last stopped reading from it. */
   heardMs: number;
   /** Access changed while it was being checked. */
   isDoubtful = false;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Client } from 'aedes';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
+import type { MemoryBudget } from '../../src/lib/fair-budget.ts';
 import type { ConnectorLimits, Observer, Tuning } from '../ports.ts';
 import type { Admitted } from './admission.ts';
 import { type DeviceAedes, readFailure } from './aedes.ts';

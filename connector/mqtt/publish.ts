@@ -73,7 +73,7 @@ export function createPublisher(deps: PublishDeps) {
     const device = connection?.device;
     // A will that another process left behind has no client. We never keep any.
     if (!connection || !device || packet !== connection.will)
-      return done(new Error('nobody publishes this'));
+      return done(new Error('only a will of this connection may be published here'));
     if (connection.ending === 'shutdown') return done(new Error('the service stops'));
     const { topic } = packet;
     acknowledger.linger(connection);
@@ -409,7 +409,7 @@ type AckListener = {
 /**
  * A message that waits for its commit or for earlier acknowledgements. Reserves its bytes until stored or failed.
  */
-export class Unacked implements UnackedPublish, Receipt {
+class Unacked implements UnackedPublish, Receipt {
   isStored = false;
   isWithdrawn = false;
   /** What it says; null before it is parsed, and once it is stored. */
@@ -467,7 +467,7 @@ export class Unacked implements UnackedPublish, Receipt {
 }
 
 /** A message whose acknowledgement states what became of its items. */
-export class CountedUnacked extends Unacked {
+class CountedUnacked extends Unacked {
   outcome: Outcome | null = null;
 
   settled(outcome: Outcome): void {

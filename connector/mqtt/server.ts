@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
+import type { MemoryBudget } from '../../src/lib/fair-budget.ts';
 import { forEachYielding, yieldToEventLoop } from '../../src/lib/event-loop.ts';
 import { waitUntil } from '../../src/lib/wait.ts';
 import { createDownlinkBudget } from '../device/downlinks.ts';

@@ -215,7 +215,7 @@ function varint(value: number): Buffer {
 }
 
 /** Where a client's packets have properties. */
-export type PropertiesOf =
+type PropertiesOf =
   'connect' | 'will' | 'publish' | 'ack' | 'subscribe' | 'unsubscribe' | 'disconnect';
 
 /** Identifiers of properties, MQTT 5 section 2.2.2.2. */

@@ -14,8 +14,8 @@ import {
   type CountLogin,
   type CountRegistration,
   type LoginThrottle,
-  turnOf,
-  turnOfAccount,
+  askerOf,
+  askerOfAccount,
 } from './login-limits.ts';
 import { isResetToken, linkLifetimeMs, readEmailToken } from './mailer.ts';
 import type { RunFairly, Passwords } from './passwords.ts';
@@ -42,18 +42,16 @@ import {
 import type { AccountLogin, NewCredentials } from './schema.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-type RegisterAccountDeps = { db: Database; passwords: Passwords };
-
 /**
  * Specification 4.2, Register New Account. `maySendSms`: the account may send SMS; set when the operator creates it.
  * Throws `conflict` if the e-mail address is taken.
  */
 export async function registerAccount(
-  { db, passwords }: RegisterAccountDeps,
+  { db, passwords }: { db: Database; passwords: Passwords },
   { email, password, address }: NewCredentials & { address: string },
   { actor, ts, maySendSms }: DoneBy & { maySendSms?: boolean },
 ): Promise<AccountRow> {
-  const passwordHash = await passwords.hash(password, turnOf(email, address));
+  const passwordHash = await passwords.hash(password, askerOf(email, address));
   return db.transaction(async (tx) => {
     const account = await insertAccount(tx, { email, passwordHash, maySendSms });
     if (!account)
@@ -76,9 +74,9 @@ export async function askForEmailChange(
   needMail(deps);
   const address = by.actor.address ?? '';
   const account = await getAccount(deps.db, accountId);
-  const turn = turnOf(account.email, address);
+  const asker = askerOf(account.email, address);
   const check = () => deps.throttle.check(account.email, address);
-  if (!(await deps.passwords.verify(account.passwordHash, password, turn, check))) {
+  if (!(await deps.passwords.verify(account.passwordHash, password, asker, check))) {
     await deps.throttle.countFailure(account.email, address);
     deps.refusals.note(accountId, 'email-change-refused', by.actor);
     throw new DomainError('forbidden', 'The password is wrong.');
@@ -141,8 +139,8 @@ export async function confirmEmailChange(
       await deps.revokeSessions(accountId);
       return email;
     });
-  const turn = turnOfAccount(accountId, by.actor.address);
-  return deps.runFairly(turn, confirm).catch((error: unknown) => {
+  const asker = askerOfAccount(accountId, by.actor.address);
+  return deps.runFairly(asker, confirm).catch((error: unknown) => {
     // Somebody registered with the address at the same moment.
     if (kindOf(error) === 'unique') return null;
     throw error;
@@ -150,8 +148,6 @@ export async function confirmEmailChange(
 }
 
 type LinkDeps = Pick<AccountsDeps, 'linkKeys' | 'hasMail'> & { db: Database };
-type ResetDeps = LinkDeps &
-  Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'runFairly' | 'revokeSessions'>;
 
 /** Throws `unavailable` if no mail can be sent. */
 function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
@@ -196,7 +192,8 @@ export async function findResetOwner(
  * Throws `unavailable` and changes nothing while the session store is unreachable.
  */
 export async function resetPassword(
-  deps: ResetDeps,
+  deps: LinkDeps &
+    Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'runFairly' | 'revokeSessions'>,
   { token, password, address }: { token: string; password: string; address: string },
   by: DoneBy,
 ): Promise<boolean> {
@@ -205,8 +202,8 @@ export async function resetPassword(
   const owner = await findResetOwner(deps, token, by.ts);
   if (!owner) return false;
   const { accountId, email } = owner;
-  const newHash = await deps.passwords.hash(password, turnOf(email, address));
-  const isSet = await deps.runFairly(turnOfAccount(accountId, address), () =>
+  const newHash = await deps.passwords.hash(password, askerOf(email, address));
+  const isSet = await deps.runFairly(askerOfAccount(accountId, address), () =>
     deps.db.transaction(async (tx) => {
       await lockAccount(tx, accountId);
       // Read again: another link may have been used while this password was hashed.
@@ -257,10 +254,10 @@ type DeleteAccountDeps = {
 export async function deleteAccount(
   deps: DeleteAccountDeps,
   accountId: number,
-  turn: Asker,
+  asker: Asker,
 ): Promise<void> {
   // Starts over if it had to give way: ingest may be waiting for rows that were deleted here.
-  await deps.runFairly(turn, () =>
+  await deps.runFairly(asker, () =>
     giveWay((waitMs) =>
       deps.db.transaction(async (tx) => {
         await lockAccount(tx, accountId);
@@ -334,13 +331,13 @@ export async function changePassword(
   const address = by.actor.address ?? '';
   const { email, passwordHash: oldHash } = await getAccount(db, accountId);
   const check = () => throttle.check(email, address);
-  const turn = turnOf(email, address);
-  if (!(await passwords.verify(oldHash, oldPassword, turn, check))) {
+  const asker = askerOf(email, address);
+  if (!(await passwords.verify(oldHash, oldPassword, asker, check))) {
     await throttle.countFailure(email, address);
     deps.refusals.note(accountId, 'password-change-refused', by.actor);
     throw wrongPassword();
   }
-  const newHash = await passwords.hash(newPassword, turn);
+  const newHash = await passwords.hash(newPassword, asker);
   if (!(await setPassword(deps, { accountId, oldHash, newHash }, by))) throw wrongPassword();
 }
 
@@ -354,7 +351,7 @@ export async function setPassword(
   change: { accountId: number; oldHash: string; newHash: string },
   by: DoneBy,
 ): Promise<boolean> {
-  return runFairly(turnOfAccount(change.accountId, by.actor.address), () =>
+  return runFairly(askerOfAccount(change.accountId, by.actor.address), () =>
     db.transaction(async (tx) => {
       await lockAccount(tx, change.accountId);
       if (!(await updatePassword(tx, change))) return false;
@@ -407,18 +404,19 @@ export type AccountsDeps = AccountsOptions & {
   revokeSessions: Sessions['revokeAll'];
 };
 
-type EndSessionDeps = {
-  db: Sql;
-  revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
-};
-
 /**
  * Ends a session and audits who ended it. Throws `not-found` if the account has no such session. Sessions may be in
  * Redis, so there is no transaction for both: the session ends first, so that the audit never claims more than was
  * done.
  */
 export async function endSession(
-  { db, revokeSession }: EndSessionDeps,
+  {
+    db,
+    revokeSession,
+  }: {
+    db: Sql;
+    revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
+  },
   accountId: number,
   id: string,
   by: DoneBy,
@@ -500,8 +498,8 @@ async function verifyCredentials(
   const account = await findAccountByEmail(db, email);
   const hash = account?.passwordHash ?? null;
   // Checked again before the hash: logins that were queued together must not all pass.
-  const turn = turnOf(email, address);
-  const match = await passwords.verify(hash, password, turn, guard);
+  const asker = askerOf(email, address);
+  const match = await passwords.verify(hash, password, asker, guard);
   if (match === null || !account) {
     await throttle.countFailure(email, address);
     if (account) refusals.note(account.accountId, 'login-refused', nobodyAt(address));
@@ -515,7 +513,7 @@ async function verifyCredentials(
   if (match === 'normalized') return account;
   // Rehashes the normalized form, so that the password works however it is typed.
   const { accountId, passwordHash: oldHash } = account;
-  const newHash = await passwords.hash(password, turn);
+  const newHash = await passwords.hash(password, asker);
   const isKept = await updatePassword(db, { accountId, oldHash, newHash });
   return isKept ? { ...account, passwordHash: newHash } : account;
 }

@@ -37,10 +37,11 @@ export function createThrottle(
   makeLimiter = memoryLimiters,
 ): LoginThrottle {
   const { perAccount, perAddress } = limits;
-  const byPair = makeLimiter('login-pair', perAccount.attempts, perAccount.windowSeconds);
-  const byAddress = makeLimiter('login-address', perAddress.attempts, perAddress.windowSeconds);
-  const byAccount = makeLimiter('login-account', 10 * perAccount.attempts, 60);
-  const known = makeLimiter('login-known', 1, knownSeconds);
+  const byPair = makeLimiter('login-pair', perAccount);
+  const byAddress = makeLimiter('login-address', perAddress);
+  const ofAccount = { attempts: 10 * perAccount.attempts, windowSeconds: 60 };
+  const byAccount = makeLimiter('login-account', ofAccount);
+  const known = makeLimiter('login-known', { attempts: 1, windowSeconds: knownSeconds });
 
   return {
     async check(email, address) {
@@ -80,23 +81,23 @@ function pairKey(email: string, address: string): string {
 }
 
 /** In whose share of the queue a password is hashed. */
-export function turnOf(email: string, address: string): Asker {
+export function askerOf(email: string, address: string): Asker {
   return { address: network(address), who: accountKey(email) };
 }
 
 /** The same for a known account. `address`: null if no client asked. */
-export function turnOfAccount(accountId: number, address: string | null): Asker {
+export function askerOfAccount(accountId: number, address: string | null): Asker {
   return { address: network(address ?? ''), who: String(accountId) };
 }
 
 type LoginAttempts = { attempts: number; windowSeconds: number };
 
-/** Makes a counter of at most `points` in `seconds`: in memory, or in Redis for all processes. */
-export type MakeLimiter = (name: string, points: number, seconds: number) => RateLimiterAbstract;
+/** Makes a counter of at most so many attempts in a window: in memory, or in Redis for all processes. */
+export type MakeLimiter = (name: string, limit: LoginAttempts) => RateLimiterAbstract;
 
 /** Each process counts for itself. */
-export const memoryLimiters: MakeLimiter = (keyPrefix, points, duration) =>
-  new RateLimiterMemory({ keyPrefix, points, duration });
+export const memoryLimiters: MakeLimiter = (keyPrefix, { attempts, windowSeconds }) =>
+  new RateLimiterMemory({ keyPrefix, points: attempts, duration: windowSeconds });
 
 /** The error when a counter is full: `too-many-requests`, until its window ends. */
 function tooManyRequests(
@@ -112,7 +113,7 @@ function tooManyRequests(
 }
 
 /** Logins a minute, successful or not. */
-export type LoginQuotas = {
+type LoginQuotas = {
   /** For one account, by its normalized e-mail address, from one address. */
   loginsOf: (email: string) => number;
   /** From one address, whatever the account. */
@@ -137,11 +138,11 @@ export function createLoginRates(
   const byPairs = new Map<number, RateLimiterAbstract>();
   const byPairOf = (limit: number): RateLimiterAbstract => {
     const known = byPairs.get(limit);
-    const limiter = known ?? makeLimiter('logins-pair', limit, windowSeconds);
+    const limiter = known ?? makeLimiter('logins-pair', { attempts: limit, windowSeconds });
     if (!known) byPairs.set(limit, limiter);
     return limiter;
   };
-  const byAddress = makeLimiter('logins-address', loginsPerAddress, windowSeconds);
+  const byAddress = makeLimiter('logins-address', { attempts: loginsPerAddress, windowSeconds });
   return async (email, address) => {
     const pair = pairKey(email, address);
     const byPair = byPairOf(loginsOf(normalizeEmail(email)));
@@ -178,8 +179,8 @@ const linkMails = { ofNetwork: 60, confirmations: 500, windowSeconds: 3_600 };
  */
 export function createLinkMailLimit(makeLimiter = memoryLimiters): CountLinkMail {
   const { ofNetwork, confirmations, windowSeconds } = linkMails;
-  const byNetwork = makeLimiter('mail-address', ofNetwork, windowSeconds);
-  const ofAll = makeLimiter('mail-confirmations', confirmations, windowSeconds);
+  const byNetwork = makeLimiter('mail-address', { attempts: ofNetwork, windowSeconds });
+  const ofAll = makeLimiter('mail-confirmations', { attempts: confirmations, windowSeconds });
   return async (kind, address) => {
     try {
       await byNetwork.consume(network(address));
@@ -199,10 +200,10 @@ export type CountRegistration = (address: string) => Promise<void>;
  * an account.
  */
 export function createRegistrationLimit(
-  { attempts, windowSeconds }: LoginAttempts,
+  limit: LoginAttempts,
   makeLimiter = memoryLimiters,
 ): CountRegistration {
-  const byAddress = makeLimiter('register-address', attempts, windowSeconds);
+  const byAddress = makeLimiter('register-address', limit);
   return async (address) => {
     try {
       await byAddress.consume(network(address));
@@ -215,13 +216,13 @@ export function createRegistrationLimit(
 
 /** Counters that all processes share; while Redis is unreachable each process counts for itself. */
 export function redisLimiters(redis: Redis, prefix = 'sensorium:'): MakeLimiter {
-  return (name, points, duration) =>
+  return (name, limit) =>
     new RateLimiterRedis({
       storeClient: redis,
       keyPrefix: `${prefix}${name}`,
-      points,
-      duration,
+      points: limit.attempts,
+      duration: limit.windowSeconds,
       rejectIfRedisNotReady: true,
-      insuranceLimiter: memoryLimiters(name, points, duration),
+      insuranceLimiter: memoryLimiters(name, limit),
     });
 }

@@ -2,6 +2,7 @@ import type { RefusalLog } from '../audit/refusals.ts';
 import type { Language } from '../contract/values.ts';
 import type { Database } from '../db/database.ts';
 import { isGenuine, makeLinkToken, readLinkClaim } from '../lib/crypto.ts';
+import { startDispatcher } from '../lib/dispatcher.ts';
 import {
   type AccountRow,
   findAccountByEmail,
@@ -45,40 +46,37 @@ const againMs = 5_000;
 const forgetEveryMs = 60_000;
 
 /**
- * Sends queued mails. It polls at its own intervals, so that its work for existing accounts does not affect the time of
+ * Sends queued mails. It looks for them at intervals, so that its work for existing accounts does not affect the time of
  * any answer.
+ *
+ * Account mails have a table of their own, not rows of `notification`: a stranger may ask for one, so it must be queued
+ * in the same way whether there is such an account or not; its link is not stored; and it expires after minutes.
  */
 export function startMailer(options: MailerOptions): { close: () => Promise<void> } {
   const { db, clock, believedTs = clock, pollIntervalMs, onError } = options;
   let forgotTs = 0;
-  let working: Promise<void> | null = null;
 
-  async function work(): Promise<void> {
+  async function claim({ mail: limit = 0 }: { mail?: number }): Promise<Job[]> {
     options.tend();
     const nowTs = believedTs();
     if (nowTs !== null && nowTs - forgotTs > forgetEveryMs) {
       await forgetOldMails(db, nowTs);
       forgotTs = nowTs;
     }
-    for (;;) {
-      const mails = await takeDueMails(db, { nowTs: clock(), limit: parallel, leaseMs });
-      await Promise.all(mails.map((mail) => deliver(options, mail)));
-      if (mails.length < parallel) return;
-    }
+    const mails = await takeDueMails(db, { nowTs: clock(), limit, leaseMs });
+    return mails.map((mail) => ({ ...mail, lane: 'mail' }));
   }
 
-  const timer = setInterval(() => {
-    working ??= work()
-      .catch(onError)
-      .finally(() => (working = null));
-  }, pollIntervalMs);
-  return {
-    async close() {
-      clearInterval(timer);
-      await working;
-    },
-  };
+  return startDispatcher<Job>({
+    places: { mail: parallel },
+    claim,
+    work: (mail) => deliver(options, mail),
+    pollIntervalMs,
+    onError,
+  });
 }
+
+type Job = QueuedMail & { lane: 'mail' };
 
 async function deliver(options: MailerOptions, mail: QueuedMail): Promise<void> {
   const { db, clock, sendMail } = options;
@@ -240,7 +238,7 @@ export function isResetToken(keys: readonly Buffer[], account: ResetOwner, token
 const boundOf = ({ passwordHash, email }: ResetOwner) => JSON.stringify([passwordHash, email]);
 
 /** The token of a link to confirm a new address. It works once, because confirming deletes the change. */
-export function makeEmailToken(
+function makeEmailToken(
   keys: readonly Buffer[],
   change: { uuid: string; expiresTs: number },
 ): string {

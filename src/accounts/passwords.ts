@@ -15,7 +15,7 @@ type PasswordMatch = 'normalized' | 'as-sent' | null;
 
 export type Passwords = {
   /** Hashes the password in NFC (RFC 8265 section 4.2): a Mac types `é` as two characters, a PC as one. */
-  hash(password: string, turn: Asker): Promise<string>;
+  hash(password: string, asker: Asker): Promise<string>;
   /**
    * How the password matches the hash; null if it does not. A null hash (no such account) takes as long. `guard` runs
    * when the work leaves the queue; verify rejects with what it throws.
@@ -23,7 +23,7 @@ export type Passwords = {
   verify(
     passwordHash: string | null,
     password: string,
-    turn: Asker,
+    asker: Asker,
     guard?: () => Promise<void>,
   ): Promise<PasswordMatch>;
 };
@@ -40,9 +40,9 @@ export function createPasswords({
   const perAddress = Math.max(1, parallel - 1);
   const queue = createRunFairly({ parallel, perAddress, maxWaiting });
   return {
-    hash: (password, turn) => queue(turn, () => hash(password.normalize('NFC'), cost)),
-    verify: (passwordHash, password, turn, guard = async () => {}) =>
-      queue(turn, async () => {
+    hash: (password, asker) => queue(asker, () => hash(password.normalize('NFC'), cost)),
+    verify: (passwordHash, password, asker, guard = async () => {}) =>
+      queue(asker, async () => {
         await guard();
         const match = await findMatch(passwordHash ?? nobody, password);
         return passwordHash === null ? null : match;
@@ -58,7 +58,7 @@ async function findMatch(passwordHash: string, password: string): Promise<Passwo
 }
 
 /** Runs work from a fair queue; rejects with `unavailable` if the queue is full. */
-export type RunFairly = <T>(turn: Asker, work: () => Promise<T>) => Promise<T>;
+export type RunFairly = <T>(asker: Asker, work: () => Promise<T>) => Promise<T>;
 
 type Waiting = PromiseWithResolvers<void>;
 
@@ -76,14 +76,14 @@ export function createRunFairly({
   perAddress: number;
   maxWaiting: number;
 }): RunFairly {
-  const turns = new FairQueue<Waiting>();
+  const fairQueue = new FairQueue<Waiting>();
   const running = new Map<string, number>();
   let allRunning = 0;
 
   const mayRun = (address: string) => (running.get(address) ?? 0) < perAddress;
   const startNext = (): void => {
     while (allRunning < parallel) {
-      const next = turns.take(mayRun);
+      const next = fairQueue.take(mayRun);
       if (!next) return;
       allRunning += 1;
       running.set(next.address, (running.get(next.address) ?? 0) + 1);
@@ -98,16 +98,16 @@ export function createRunFairly({
     startNext();
   };
 
-  return async (turn, work) => {
+  return async (asker, work) => {
     const waiting: Waiting = Promise.withResolvers();
-    turns.add(turn, waiting);
+    fairQueue.add(asker, waiting);
     startNext();
-    if (turns.waiting > maxWaiting) turns.takeFromLongest().reject(tooMuch());
+    if (fairQueue.waiting > maxWaiting) fairQueue.takeFromLongest().reject(tooMuch());
     await waiting.promise;
     try {
       return await work();
     } finally {
-      finish(turn.address);
+      finish(asker.address);
     }
   };
 }

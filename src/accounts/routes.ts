@@ -29,7 +29,7 @@ import {
   type LoginOwner,
   registerAccount,
 } from './account.ts';
-import { turnOfAccount } from './login-limits.ts';
+import { askerOfAccount } from './login-limits.ts';
 import { createRunFairly } from './passwords.ts';
 import { countTokensOfSessions, pushTokenRoutes } from './push-tokens.ts';
 import {
@@ -53,13 +53,13 @@ import {
  * Each holds a database connection, and ending its sessions may need another one: the limit is below the smallest pool
  * that can be configured, so that one of them can always finish.
  */
-const turns = { parallel: 3, perAddress: 2, maxWaiting: 100 };
+const fairness = { parallel: 3, perAddress: 2, maxWaiting: 100 };
 
 /** Specification 4.1 and 4.2; beyond it sessions, the change of a password, and push tokens. */
 export function accountsRoutes(options: AccountsOptions): Route[] {
   const deps: AccountsDeps = {
     ...options,
-    runFairly: createRunFairly(turns),
+    runFairly: createRunFairly(fairness),
     revokeSession: options.sessions.revoke,
     revokeSessions: options.sessions.revokeAll,
   };
@@ -273,7 +273,7 @@ function accountRoutes(deps: AccountsDeps): Route[] {
       errors: [],
       response: MessageResponse,
       handler: async ({ account: { accountId }, request }) => {
-        await deleteAccount(deps, accountId, turnOfAccount(accountId, request.address));
+        await deleteAccount(deps, accountId, askerOfAccount(accountId, request.address));
         return { timestamp: request.now(), message: 'The account was deleted.' };
       },
     }),

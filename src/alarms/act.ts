@@ -4,6 +4,9 @@ import type { AlarmChangeKind } from '../contract/alarm.ts';
 import type { EventName } from '../contract/event.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
+import type { QuotasOf } from '../notifications/daily-limits.ts';
+import { notifyResolved } from '../notifications/enqueue.ts';
+import { dropPlanned, putOffPlanned } from '../notifications/outbox.ts';
 import { getAlarmDevice } from './rows.ts';
 import {
   acknowledgedAlarm,
@@ -14,14 +17,7 @@ import {
   snoozed,
   unquieted,
 } from './rules.ts';
-import {
-  changeAlarms,
-  loadDevices,
-  type LoadedDevice,
-  type PutOffPlanned,
-  type StoredChange,
-  type AlarmNotifier,
-} from './store.ts';
+import { changeAlarms, loadDevices, type LoadedDevice, type StoredChange } from './store.ts';
 
 /** Stops further notifications of this alarm. No change if it is closed or already acknowledged. Throws `not-found`. */
 export function acknowledgeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
@@ -29,7 +25,7 @@ export function acknowledgeAlarm(deps: ActDeps, act: Act, alarmId: number): Prom
     const set = own && acknowledgedAlarm(own, personOf(act.by), held.ts);
     if (!own || !set) return null;
     await changeAlarms(held.tx, [{ alarmId, change: 'acknowledged', ts: held.ts, set }]);
-    await deps.notifier.dropPlanned(held.tx, [alarmId]);
+    await dropPlanned(held.tx, [alarmId]);
     return 'alarm-acknowledged';
   });
 }
@@ -41,11 +37,13 @@ export function closeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<vo
     const { tx, ts } = held;
     const set = closedAs('person', ts);
     await changeAlarms(held.tx, [{ alarmId, change: 'closed', ts, set }]);
-    await deps.notifier.dropPlanned(tx, [alarmId]);
+    await dropPlanned(tx, [alarmId]);
     if (own.announcement > 0)
-      await deps.notifier.notifyResolved(tx, [
-        { alarmId, closedBy: 'person', closedTs: ts, lastedWithState: own.movedTo !== null },
-      ]);
+      await notifyResolved(
+        tx,
+        [{ alarmId, closedBy: 'person', closedTs: ts, lastedWithState: own.movedTo !== null }],
+        { quotasOf: deps.quotasOf, nowTs: ts },
+      );
     return 'alarm-closed';
   });
 }
@@ -53,7 +51,7 @@ export function closeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<vo
 export type ActDeps = {
   db: Database;
   bus: Bus;
-  notifier: AlarmNotifier & { putOffPlanned: PutOffPlanned };
+  quotasOf: QuotasOf;
 };
 
 /** Whose alarm or device, and who acts. `within`: only devices that have one of these labels; null: any device. */
@@ -137,10 +135,10 @@ export function unmuteDevice(deps: ActDeps, target: Target): Promise<void> {
   return change(deps, target, null);
 }
 
-async function change({ db, bus, notifier }: ActDeps, target: Target, until: Until | null) {
+async function change({ db, bus }: ActDeps, target: Target, until: Until | null) {
   const { accountId, deviceId, uuid, by } = target;
   const devices = [{ deviceId, uuid }];
-  await db.transaction((tx) => muteWithin(tx, notifier, { accountId, by, devices }, until));
+  await db.transaction((tx) => muteWithin(tx, { accountId, by, devices }, until));
   bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
 }
 
@@ -150,7 +148,6 @@ async function change({ db, bus, notifier }: ActDeps, target: Target, until: Unt
  */
 export async function muteWithin(
   tx: Sql,
-  notifier: Pick<ActDeps['notifier'], 'putOffPlanned'>,
   { accountId, by, devices }: Muted,
   until: Until | null,
 ): Promise<void> {
@@ -164,7 +161,7 @@ export async function muteWithin(
   const changedIds = changed.map(({ deviceId }) => deviceId);
   if (until) {
     await saveMutes(tx, changedIds, { ...until, by: personOf(by), ts: by.ts });
-    await notifier.putOffPlanned(tx, changedIds, until.untilTs);
+    await putOffPlanned(tx, changedIds, until.untilTs);
   } else await removeMutes(tx, changedIds);
   const woken = changedIds.flatMap((id) => wakenBy(loaded.get(id), until, by.ts));
   await changeAlarms(tx, woken);
@@ -259,7 +256,7 @@ export function snoozeAlarm(
     const set = open && snoozed(open, quiet);
     if (open && set) {
       await changeAlarms(held.tx, [{ alarmId: open.alarmId, change: 'snoozed', ts, set }]);
-      await deps.notifier.dropPlanned(tx, [open.alarmId]);
+      await dropPlanned(tx, [open.alarmId]);
     }
     return 'alarm-snoozed';
   });

@@ -1,6 +1,15 @@
-import type { AlarmSignal } from '../contract/alarm.ts';
+import type { AlarmChangeKind, AlarmSignal } from '../contract/alarm.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
+import {
+  type Ask,
+  type ClosedAlarm,
+  notify,
+  notifyResolved,
+  type NotifyRules,
+} from '../notifications/enqueue.ts';
+import { dropPlanned } from '../notifications/outbox.ts';
+import { countsAs } from './rows.ts';
 import {
   type Alarm,
   type AlarmDraft,
@@ -9,44 +18,61 @@ import {
   closeDue,
   decide,
   type DeviceDraft,
+  nameKey,
   type PlannedAsk,
+  quietNow,
   quietUntil,
   type RuleOptions,
   settle,
 } from './rules.ts';
-import { type Drafted, giveIds, saveDrafts } from './save-drafts.ts';
 import {
-  type Ask,
-  type DecideDeps,
+  type Changed,
   listStoredReports,
   loadDevices,
   type LoadedDevice,
-  type Opened,
   reportName,
-  type AlarmNotifier,
+  reserveIds,
+  saveAlarms,
 } from './store.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
+
+export type DecideDeps = {
+  rules: RuleOptions;
+  /** Who may be notified, and how much. */
+  notifying: NotifyRules;
+  clock: Clock;
+  /** How many more events of the account may be recorded now. */
+  eventsLeft: (accountId: number) => number;
+  /** Whether streams may receive that an alarm goes on, which counts as this many events; if so, it counts them. */
+  mayTellFirings: (accountId: number, events: number) => boolean;
+};
+
+/** How many recorded events a transaction's opened alarms count as, by account; to be counted after the commit. */
+export type Opened = ReadonlyMap<number, number>;
 
 /**
  * Decides on the alarms of devices, in the transaction that stores what happened to them: opens and closes alarms,
  * queues notifications, and sets `notified` and `notNotified` on the events of firings. Returns what it opened within
  * the quota; the caller counts that after the commit.
  */
-export function createDecideAlarms(deps: DecideDeps) {
-  return async (tx: Sql, signals: readonly AlarmSignal[]): Promise<Opened> => {
-    const deviceIds = [...new Set(signals.map(({ device }) => device.deviceId))];
-    const loaded = await loadDevices(tx, deviceIds);
-    const stored = await listStoredReports(tx, reportsOf(signals));
-    const at = { options: deps.rules, nowTs: deps.clock(), asks: [] as PlannedAsk[] };
-    const { asks } = at;
-    const drafted = readSignals(signals, loaded, stored, at);
-    const opened = await giveIds(tx, drafted, deps);
-    const told = asks.length > 0 ? await deps.notify(tx, toAsks(asks)) : [];
-    const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
-    settle(asks, told, verdicts, at);
-    await saveDrafts(tx, drafted, deps);
-    return opened;
-  };
+export async function decideAlarms(
+  tx: Sql,
+  signals: readonly AlarmSignal[],
+  deps: DecideDeps,
+): Promise<Opened> {
+  const deviceIds = [...new Set(signals.map(({ device }) => device.deviceId))];
+  const loaded = await loadDevices(tx, deviceIds);
+  const stored = await listStoredReports(tx, reportsOf(signals));
+  const nowTs = deps.clock();
+  const at = { options: deps.rules, nowTs, asks: [] as PlannedAsk[] };
+  const { asks } = at;
+  const drafted = readSignals(signals, loaded, stored, at);
+  const opened = await giveIds(tx, drafted, deps);
+  const results = await notify(tx, toAsks(asks), { ...deps.notifying, nowTs });
+  const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
+  settle(asks, results, verdicts, at);
+  await saveDrafts(tx, drafted, { ...deps, nowTs });
+  return opened;
 }
 
 /** Applies the rules to each device's signals, in the order in which they happened. */
@@ -73,6 +99,126 @@ function readSignals(
     decide(draft, signal);
   }
   return drafted;
+}
+
+/** A device as the rules left it and as it was read, and when its last signal happened (ms). */
+type Drafted = {
+  draft: DeviceDraft;
+  device: LoadedDevice;
+  ts: number;
+};
+
+const alarmsOf = ({ draft }: Pick<Drafted, 'draft'>): AlarmDraft[] => [
+  ...draft.closed,
+  ...draft.open.values(),
+];
+
+type SaveDeps = Pick<DecideDeps, 'notifying'> &
+  Partial<Pick<DecideDeps, 'mayTellFirings'>> & { nowTs: WallMs };
+
+/** Stores the results of the rules, and does what follows from closed alarms. */
+async function saveDrafts(
+  tx: Sql,
+  drafted: ReadonlyMap<number, Drafted>,
+  deps: SaveDeps,
+): Promise<void> {
+  const all = [...drafted.values()];
+  await endSnoozes(tx, drafted);
+  await saveAlarms(
+    tx,
+    all.flatMap((each) => changedOf(each, deps.mayTellFirings)),
+  );
+  await finishClosed(tx, all.flatMap(alarmsOf), deps);
+}
+
+/** Assigns numbers to opened alarms. Returns, by account, how many events they count as, as far as the quota allows. */
+async function giveIds(
+  tx: Sql,
+  drafted: ReadonlyMap<number, Drafted>,
+  deps: Pick<DecideDeps, 'eventsLeft'>,
+): Promise<Opened> {
+  const opened = [...drafted.values()].flatMap((each) =>
+    alarmsOf(each)
+      .filter(({ isNew }) => isNew)
+      .map(({ alarm }) => ({ alarm, deviceName: each.device.name })),
+  );
+  const ids = await reserveIds(tx, opened.length);
+  const counts = new Map<number, number>();
+  for (const [place, { alarm, deviceName }] of opened.entries()) {
+    const { accountId } = alarm.device;
+    const before = counts.get(accountId) ?? 0;
+    alarm.alarmId = ids[place] ?? 0;
+    alarm.isBeyondQuota = deps.eventsLeft(accountId) <= before;
+    if (!alarm.isBeyondQuota) counts.set(accountId, before + countsAs(alarm, deviceName));
+  }
+  return counts;
+}
+
+/** Snoozes belong to events of one profile, and so do announcements from before alarms existed. */
+async function endSnoozes(tx: Sql, drafted: ReadonlyMap<number, Drafted>): Promise<void> {
+  const deviceIds = [...drafted]
+    .filter(
+      ([
+        ,
+        {
+          draft: { isProfileOver, before },
+        },
+      ]) => {
+        return isProfileOver && (before.snoozes.length > 0 || before.carried !== null);
+      },
+    )
+    .map(([deviceId]) => deviceId);
+  if (deviceIds.length === 0) return;
+  await tx.query(
+    `with carried as (delete from alarm_upgrade where device_id = any($1::bigint[]))
+     delete from alarm_snooze where device_id = any($1::bigint[])`,
+    [deviceIds],
+  );
+}
+
+function changedOf(
+  { draft, device, ts }: Drafted,
+  mayTell: DecideDeps['mayTellFirings'] = () => true,
+): Changed[] {
+  const snoozes = draft.isProfileOver ? [] : draft.before.snoozes;
+  return alarmsOf({ draft })
+    .filter(({ changes }) => changes.length > 0)
+    .map(({ alarm, isNew, changes: all }) => {
+      // Measurements can cause any number of these, so streams receive them only as far as the quotas allow.
+      const isTold =
+        !alarm.isBeyondQuota &&
+        (!all.every(goesOn) || mayTell(alarm.device.accountId, countsAs(alarm, device.name)));
+      const changes = isTold ? all : [];
+      const snooze = snoozes.find(({ of }) => nameKey(of) === nameKey(alarm.of));
+      const context = {
+        deviceName: device.name,
+        snoozed: quietNow(snooze, ts),
+        muted: quietNow(device.mute, ts),
+      };
+      return { alarm, isNew, changes, context, ts };
+    });
+}
+
+/** The alarm stays open: if values go up and down, such a change comes with every measurement. */
+const goesOn = (change: AlarmChangeKind) => change === 'fired' || change === 'ending';
+
+/** Drops planned messages of closed alarms, and notifies those who should hear that they are over. */
+async function finishClosed(
+  tx: Sql,
+  drafts: readonly AlarmDraft[],
+  { notifying, nowTs }: SaveDeps,
+): Promise<void> {
+  const closed = drafts.flatMap(({ alarm }): ClosedAlarm[] => {
+    const { alarmId, closedBy, closedTs, announcement, movedTo } = alarm;
+    if (closedBy === null || closedTs === null || announcement === 0) return [];
+    return [{ alarmId, closedBy, closedTs, lastedWithState: movedTo !== null }];
+  });
+  if (closed.length === 0) return;
+  await dropPlanned(
+    tx,
+    closed.map(({ alarmId }) => alarmId),
+  );
+  await notifyResolved(tx, closed, { quotasOf: notifying.quotasOf, nowTs });
 }
 
 function reportsOf(signals: readonly AlarmSignal[]) {
@@ -230,9 +376,8 @@ export async function wakeAlarms(tx: Sql, accountId: number, nowTs: WallMs): Pro
   );
 }
 
-type RunAlarmsDeps = AlarmNotifier & {
+type RunAlarmsDeps = Pick<DecideDeps, 'rules' | 'notifying'> & {
   db: Database;
-  rules: RuleOptions;
   /** The newest timestamp of each of these senses that has measured something; ms. */
   findNewestTs: (tx: Sql, senses: { deviceId: number; sId: string }[]) => Promise<NewestTs>;
   /** Alarms of these devices have changed; the change is committed. */
@@ -288,9 +433,9 @@ async function lookAtDevices(
         lookAtOne(draft, one, { deps, nowTs, newest, repeats, looks });
   }
   const all = [...toAsks(asks), ...repeats];
-  const told = all.length > 0 ? await deps.notify(tx, all) : [];
-  settle(asks, told.slice(0, asks.length), [], { options: deps.rules, nowTs });
-  await saveDrafts(tx, drafted, deps);
+  const results = await notify(tx, all, { ...deps.notifying, nowTs });
+  settle(asks, results.slice(0, asks.length), [], { options: deps.rules, nowTs });
+  await saveDrafts(tx, drafted, { notifying: deps.notifying, nowTs });
   await saveLooks(tx, looks);
   const changed = [...drafted.values()].flatMap(({ draft }) =>
     [...draft.closed, ...draft.open.values()].filter(({ changes }) => changes.length > 0),

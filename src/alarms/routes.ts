@@ -19,6 +19,7 @@ import {
   timestamp,
   TimestampResponse,
 } from '../http/schema.ts';
+import { AlarmDelivery, listDeliveries } from '../notifications/routes.ts';
 import {
   acknowledgeAlarm,
   type Act,
@@ -258,25 +259,10 @@ const AlarmQuery = z.object({
   limit: limitQuery(100, 10),
   cursor: cursorQuery(AlarmCursor),
 });
-export type AlarmQuery = z.output<typeof AlarmQuery>;
-
-const Delivery = z
-  .object({
-    kind: z.enum(['push', 'sms', 'email', 'webhook']),
-    recipient: z
-      .string()
-      .meta({ description: 'As in the notifications of a device: never the whole address.' }),
-    type: z.string().meta({ description: 'opened, repeated, escalated or closed.' }),
-    state: z.enum(['planned', 'queued', 'sent', 'logged', 'failed', 'held-back']),
-    changedTs: timestamp,
-    dueTs: timestamp.optional().meta({ description: 'When a planned message (`afterMs`) is due.' }),
-    reason: z.string().optional(),
-  })
-  .meta({ id: 'Delivery' });
-type AlarmDelivery = z.infer<typeof Delivery>;
+type AlarmQuery = z.output<typeof AlarmQuery>;
 
 export const ListedAlarm = AlarmView.safeExtend({
-  deliveries: z.array(Delivery).meta({
+  deliveries: z.array(AlarmDelivery).meta({
     description: 'Newest first, at most 50. Kept as long as notifications are.',
   }),
 }).meta({ id: 'Alarm' });
@@ -312,7 +298,7 @@ const QuietBody = z
     reason: Text.max(200).optional(),
   })
   .meta({ id: 'QuietUntil' });
-export type QuietBody = z.infer<typeof QuietBody>;
+type QuietBody = z.infer<typeof QuietBody>;
 
 /** Whether the time may be the end of a snooze or a mute. */
 export const isAhead = (untilTs: number, nowTs: WallMs): boolean =>
@@ -332,11 +318,6 @@ type ListAlarmsDeps = {
     sql: Sql,
     wanted: { deviceId: number; sId: string }[],
   ) => Promise<ReadonlyMap<number, Newest>>;
-  /** The messages about alarms, with their outcomes. */
-  listDeliveries: (
-    sql: Sql,
-    alarmIds: readonly number[],
-  ) => Promise<ReadonlyMap<number, AlarmDelivery[]>>;
 };
 
 /** Whose alarms. `within`: only devices that have one of these labels; null: any device. */
@@ -382,7 +363,7 @@ async function getAlarm(
 
 /** Adds the newest values of their senses, and the messages about them. */
 async function viewsOf(
-  { db, findNewest, listDeliveries }: ListAlarmsDeps,
+  { db, findNewest }: ListAlarmsDeps,
   page: FoundAlarm[],
   nowTs: WallMs,
 ): Promise<ListedAlarm[]> {

@@ -168,7 +168,7 @@ function toColumns(alarm: Alarm): Record<Column, unknown> {
 }
 
 /** Selects alarms of an account. `label`: of devices that have it. */
-export type AlarmFilter = {
+type AlarmFilter = {
   accountId: number;
   state?: AlarmState | undefined;
   deviceUuid?: string | undefined;

@@ -1,4 +1,9 @@
-import { type Actions, type Announced, asksForMove } from '../contract/actions.ts';
+import {
+  type Actions,
+  type Announced,
+  asksForMove,
+  type NotifyResult,
+} from '../contract/actions.ts';
 import type {
   AlarmChangeKind,
   AlarmSignal,
@@ -436,9 +441,6 @@ type AskedFor = Pick<FiredAlarm, 'device' | 'event' | 'actions' | 'name'> & {
 function refuse({ verdicts }: DeviceDraft, event: SenseEvent, because: NotNotified): void {
   verdicts.push({ event, because, ask: null, isAsking: false });
 }
-
-/** How many messages an ask made, for now and for later. If both are 0, `notNotified` says why. */
-export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
 
 /** Writes the results of asks (`told`, in the order of `asks`) into their alarms, and into the events of firings. */
 export function settle(

@@ -1,5 +1,4 @@
-import type { Announced } from '../contract/actions.ts';
-import type { AlarmChangeKind, Closing } from '../contract/alarm.ts';
+import type { AlarmChangeKind } from '../contract/alarm.ts';
 import { deleteInBatches, documentsOf, jsonSequence, type Sql } from '../db/sql.ts';
 import {
   alarmColumns,
@@ -16,14 +15,11 @@ import {
   type Alarm,
   type DeviceBefore,
   nameKey,
-  type PlannedAsk,
   type Quiet,
   quietNow,
-  type RuleOptions,
   type Snooze,
-  type NotifyResult,
 } from './rules.ts';
-import type { Clock } from '../lib/clock-readings.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** An alarm after a transaction, and what the transaction changed. */
 export type Changed = {
@@ -123,7 +119,7 @@ export async function changeAlarms(tx: Sql, changes: readonly StoredChange[]): P
   const byId = new Map<number, StoredChange[]>();
   for (const change of changes)
     byId.set(change.alarmId, [...(byId.get(change.alarmId) ?? []), change]);
-  const found = await lockAlarms(tx, [...byId.keys()]);
+  const found = await lockRows(tx, [...byId.keys()]);
   const deviceIds = [...new Set(found.map(({ device }) => device.deviceId))];
   const names = await listNames(tx, deviceIds);
   const quiets = await listQuiets(tx, deviceIds);
@@ -150,7 +146,7 @@ export async function changeAlarms(tx: Sql, changes: readonly StoredChange[]): P
   return changed.map(({ alarm }) => alarm);
 }
 
-async function lockAlarms(tx: Sql, alarmIds: readonly number[]): Promise<Alarm[]> {
+async function lockRows(tx: Sql, alarmIds: readonly number[]): Promise<Alarm[]> {
   const { rows } = await tx.query<AlarmRow>({
     name: 'alarms-lock',
     text: `
@@ -320,39 +316,89 @@ export function forgetAlarms(db: Sql, beforeTs: number, signal?: AbortSignal): P
   return deleteInBatches(deleteSome, { signal });
 }
 
-/** A request to notify people. */
-export type Ask = Announced & Pick<PlannedAsk, 'device' | 'event' | 'actions' | 'name'>;
-
-/** A closed alarm. `lastedWithState`: it lasted as long as its device was in a state. */
-export type ClosedAlarm = {
+/** The state of an alarm that a message about it mentions. */
+export type AlarmNow = {
   alarmId: number;
-  closedBy: Closing;
-  closedTs: number;
-  lastedWithState: boolean;
+  acknowledgedTs: number | null;
+  snoozedUntilTs: number | null;
+  closedTs: number | null;
 };
 
-/** What alarms need from notifications, in the transaction of the alarms. */
-export type AlarmNotifier = {
-  notify: (tx: Sql, asks: readonly Ask[]) => Promise<NotifyResult[]>;
-  dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
-  notifyResolved: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
-};
+/** Only alarms that still exist. */
+export async function listAlarmsNow(sql: Sql, alarmIds: readonly number[]): Promise<AlarmNow[]> {
+  const { rows } = await sql.query<AlarmNow>({
+    name: 'alarms-now',
+    text: `
+      select a.id as "alarmId", a.acknowledged_at as "acknowledgedTs", a.closed_at as "closedTs",
+             s.until_at as "snoozedUntilTs"
+        from alarm a
+        left join alarm_snooze s
+          on s.device_id = a.device_id and s.pu_id = a.pu_id and s.st_id = a.st_id and s.ev_id = a.ev_id
+       where a.id = any($1::bigint[])`,
+    values: [alarmIds],
+  });
+  return rows;
+}
 
-/** Postpones planned messages of devices until their mute ends (ms). */
-export type PutOffPlanned = (
+/**
+ * Prevents changes to alarms until the transaction ends. It locks their devices by ascending number, as everybody does
+ * who changes alarms.
+ */
+export async function lockAlarms(tx: Sql, alarmIds: readonly number[]): Promise<void> {
+  await tx.query({
+    name: 'alarms-lock-devices-of',
+    text: `
+      select from device
+       where id in (select device_id from alarm where id = any($1::bigint[]))
+       order by id for no key update`,
+    values: [alarmIds],
+  });
+}
+
+/** A message of this announcement reached somebody. */
+export async function noteNotified(
   tx: Sql,
-  deviceIds: readonly number[],
-  untilTs: number,
-) => Promise<void>;
+  alarmId: number,
+  { announcement, nowTs }: { announcement: number; nowTs: WallMs },
+): Promise<void> {
+  const alarm = await findStanding(tx, alarmId, announcement);
+  if (alarm?.told !== 'queued') return;
+  const set = { told: 'told', failures: 0 } as const;
+  await changeAlarms(tx, [{ alarmId, change: 'told', ts: nowTs, set }]);
+}
 
-export type DecideDeps = AlarmNotifier & {
-  rules: RuleOptions;
-  clock: Clock;
-  /** How many more events of the account may be recorded now. */
-  eventsLeft: (accountId: number) => number;
-  /** Whether streams may receive that an alarm goes on, which counts as this many events; if so, it counts them. */
-  mayTellFirings: (accountId: number, events: number) => boolean;
-};
+const pausesMs = [1, 5, 15, 60].map((minutes) => minutes * 60_000);
 
-/** How many recorded events a transaction's opened alarms count as, by account; to be counted after the commit. */
-export type Opened = ReadonlyMap<number, number>;
+/**
+ * All messages of this announcement have failed: withdraws it, and the timer announces the alarm again, after a longer
+ * pause each time.
+ */
+export async function takeBack(
+  tx: Sql,
+  alarmId: number,
+  { announcement, nowTs }: { announcement: number; nowTs: WallMs },
+): Promise<void> {
+  const alarm = await findStanding(tx, alarmId, announcement);
+  if (alarm?.told !== 'queued') return;
+  const pauseMs = pausesMs[Math.min(alarm.failures, pausesMs.length - 1)] ?? 0;
+  const set: Partial<Alarm> = {
+    told: 'withdrawn',
+    announcedTs: null,
+    failures: alarm.failures + 1,
+    // An acknowledged alarm is not announced again.
+    nextTs: alarm.acknowledgedTs === null ? nowTs + pauseMs : null,
+  };
+  await changeAlarms(tx, [{ alarmId, change: 'withdrawn', ts: nowTs, set }]);
+}
+
+/** Finds the alarm if it is open and this is its current announcement. */
+async function findStanding(tx: Sql, alarmId: number, announcement: number): Promise<Alarm | null> {
+  const { rows } = await tx.query<AlarmRow>({
+    name: 'alarms-standing',
+    text: `
+      select ${alarmColumns} from alarm a
+       where a.id = $1 and a.announcement = $2 and a.announced_at is not null and a.closed_at is null`,
+    values: [alarmId, announcement],
+  });
+  return rows[0] ? toAlarm(rows[0]) : null;
+}

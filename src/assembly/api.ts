@@ -64,7 +64,13 @@ import { quotaRoutes } from '../quotas/routes.ts';
 import { createStreamCount } from '../streams/subscriber.ts';
 import { createTickets, type Tickets } from '../streams/tickets.ts';
 import { version } from '../version.ts';
-import { startAccountMail, startHistoryCare, startJobs, startQuotaWatchOf } from './background.ts';
+import {
+  startAccountMail,
+  startHistoryCare,
+  startJobs,
+  startQuotaWatchOf,
+  startSecretChangeOf,
+} from './background.ts';
 import { listSeenBridges } from './bridges.ts';
 import { startLoginWatchOf } from './device-ports.ts';
 import { type DeviceServices, inFrontOf, leadersAmong, upgradesOf } from './devices.ts';
@@ -75,7 +81,6 @@ import {
   createOnLabelled,
   listContactRoutes,
 } from './people.ts';
-import { startSecretChangeOf } from './secret-change.ts';
 import { type Shared, tellOfRedis } from './shared.ts';
 import { createStreams, type Auth, listImportRoutes, startAuth } from './streams.ts';
 
@@ -135,6 +140,7 @@ export async function startApi(
     observe: metrics.observeHttp,
     ...config.http,
     places: shared.places,
+    unreadBodies: shared.unreadBodies,
     roomBytes: shared.memory.requestBytes,
     isShort: shared.memory.isShort,
     ...(devices?.uplink ? inFrontOf(devices.uplink) : {}),

@@ -51,7 +51,7 @@ export async function startBridgeConnector(context: BridgeDeps): Promise<Running
   const { status, report } = startStatus(context, broker);
   const { maxPacketBytes } = config.mqtt;
   const { rejectionsPerMessage } = config.quotas;
-  const start = (turn?: LeaseTerm) =>
+  const start = (term?: LeaseTerm) =>
     startBridge(
       {
         broker,
@@ -64,7 +64,7 @@ export async function startBridgeConnector(context: BridgeDeps): Promise<Running
         addIntake: shared.memory.addIntake,
       },
       { ...devicePorts(context), identify: atConnector(settings.id, identifier.identify) },
-      turn,
+      term,
     );
   const isSubscribed = () => status.read().isConnected;
   const leaseName = leaseNameOf(settings);

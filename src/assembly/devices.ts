@@ -223,6 +223,7 @@ function startUplink(
       now: shared.monotonicClock,
       deviceLimits: context.deviceLimits,
       findAddress: addressOf(config.http.trustedProxies),
+      unreadBodies: shared.unreadBodies,
       onLogin: ({ socket }) => shared.places.know(socket),
       isLeaving: readiness.isStopping,
     },
@@ -253,6 +254,7 @@ export async function startConnectorHttp(
     ...listen,
     ...config.http,
     places: shared.places,
+    unreadBodies: shared.unreadBodies,
     routes: probeRoutes(readiness),
     authenticate: async () => {
       throw new DomainError('unauthenticated', 'This connector has no login.');

@@ -1,6 +1,7 @@
 import { maySendSms } from '../accounts/queries.ts';
 import {
-  createDecideAlarms,
+  type DecideDeps,
+  decideAlarms,
   senseKey,
   startAlarmTimer,
   type TimerOptions,
@@ -8,22 +9,12 @@ import {
 } from '../alarms/decide.ts';
 import { type AlarmRouteDeps, alarmRoutes } from '../alarms/routes.ts';
 import { walkChangedAlarms } from '../alarms/rows.ts';
-import { listAlarmsNow, lockAlarms, noteNotified, takeBack } from '../alarms/save-drafts.ts';
-import {
-  type ClosedAlarm,
-  type DecideDeps,
-  forgetAlarms,
-  type AlarmNotifier,
-} from '../alarms/store.ts';
+import { forgetAlarms } from '../alarms/store.ts';
 import type { Config } from '../config/config.ts';
-import {
-  type LinkPurpose,
-  listChannels,
-  makeContactToken,
-  webhookSecrets,
-} from '../contacts/contacts.ts';
 import { contactRoutes } from '../contacts/routes.ts';
+import { listPhoneMessages } from '../contract/actions.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
+import type { AlarmSignal } from '../contract/alarm.ts';
 import { warning, type Warning } from '../contract/warnings.ts';
 import type { Sql } from '../db/sql.ts';
 import type { OnConfigured } from '../devices/device.ts';
@@ -31,19 +22,11 @@ import { findEventId } from '../events/queries.ts';
 import type { Chore } from '../history/upkeep.ts';
 import type { Route } from '../http/route.ts';
 import { listClockTimes } from '../ingest/save-states.ts';
-import { network } from '../lib/address.ts';
 import { findNewest } from '../measurements/store.ts';
 import { observeOutbox } from '../metrics/observe.ts';
-import { enqueueDirect } from '../notifications/enqueue-direct.ts';
-import { notifyResolved } from '../notifications/enqueue.ts';
-import {
-  type ContactOptions,
-  type Notifications,
-  startNotifications,
-} from '../notifications/notifications.ts';
-import { dropPlanned, endAnnouncement, putOffPlanned } from '../notifications/outbox.ts';
-import { type AlarmPort, countRecipients, createNumberRule } from '../notifications/recipients.ts';
-import { listDeliveries } from '../notifications/routes.ts';
+import type { ContactOptions } from '../notifications/channels/channel.ts';
+import { type Notifications, startNotifications } from '../notifications/notifications.ts';
+import { countRecipients, createNumberRule, listAnnounced } from '../notifications/recipients.ts';
 import { findFirstSms, warnOfChannels, warnOfNumbers } from '../notifications/warnings.ts';
 import { createFiringsRate } from '../quotas/rates.ts';
 import type { Shared } from './shared.ts';
@@ -59,7 +42,8 @@ export async function startNotificationsOf(shared: Shared): Promise<Notification
     quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
     contacts: contactOptions(shared),
-    alarms: alarmPortOf(shared),
+    onAlarms: (accountId) =>
+      shared.bus.publish('events', { accountIds: [accountId], deviceIds: [] }),
     log: log.child({ component: 'notifications' }),
     clock,
     believedTs: shared.believed.believedTs,
@@ -112,14 +96,16 @@ async function warnOfChannelsOf(
   pathOf: PurposePath,
 ): Promise<Warning[]> {
   if (!asksForPeople(purposes)) return [];
-  const channels = await listChannels(db, nowTs);
+  const channels = await listAnnounced(db, nowTs);
   return warnOfChannels(purposes, pathOf, { channels, ...(await countRecipients(db, accountId)) });
 }
 
 const asksForPeople = (purposes: Purpose[]) =>
   purposes.some(({ states }) =>
     states.some(({ events }) =>
-      events.some(({ actions }) => actions.cloud?.sendPush === true || actions.sms !== undefined),
+      events.some(
+        ({ actions }) => actions.cloud?.sendPush === true || listPhoneMessages(actions).length > 0,
+      ),
     ),
   );
 
@@ -143,21 +129,13 @@ export function mailOptions({
 
 /** How messages reach contacts. */
 function contactOptions(shared: Shared): ContactOptions {
-  const { config, db, keys, clock, publicUrl } = shared;
-  const linkOf = (purpose: LinkPurpose) => (contactUuid: string) => {
-    const token = makeContactToken(keys.mailLinks, purpose, { contactUuid, nowTs: clock() });
-    return `${publicUrl.get()}/${purpose}?token=${token}`;
-  };
+  const { config, db, keys, publicUrl } = shared;
   return {
-    keys: {
-      confirmUrl: linkOf('confirm'),
-      unsubscribeUrl: linkOf('unsubscribe'),
-      webhookSecrets: (contactUuid) => webhookSecrets(keys.webhookSecrets, contactUuid),
-      alarmUrl: (alarmId) =>
-        config.publicUrl === null ? undefined : `${config.publicUrl}/v2/alarms/${alarmId}`,
-      deviceUrl: (deviceUuid) =>
-        config.console.enabled ? `${publicUrl.get()}/console/devices/${deviceUuid}` : undefined,
-    },
+    linkKeys: keys.mailLinks,
+    webhookKeys: keys.webhookSecrets,
+    publicUrl: publicUrl.get,
+    apiUrl: config.publicUrl,
+    hasConsole: config.console.enabled,
     findEventId: (deviceUuid, cause) => findEventId(db, deviceUuid, cause),
     email: mailOptions(shared),
     isPrivateAllowed: isPrivateAllowed(config),
@@ -177,51 +155,21 @@ export const createOnLabelled =
 
 /** The routes of contacts, and the pages that links in mails lead to. */
 export function listContactRoutes(shared: Shared): Route[] {
-  const { config, db, keys, clock, limitsOf } = shared;
-  const alarms = alarmPortOf(shared);
+  const { config, db, keys, limitsOf } = shared;
   return contactRoutes({
-    alarms: {
-      lock: lockAlarms,
-      ended: async (tx, messages, nowTs) => {
-        for (const message of messages) await endAnnouncement(tx, message, { alarms, nowTs });
-      },
-      wake: wakeAlarms,
-    },
     db,
     onLabelled: createOnLabelled(shared),
     limitsOf,
     linkKeys: keys.mailLinks,
     webhookKeys: keys.webhookSecrets,
+    isOpen: config.accounts.openRegistration,
     isPrivateAllowed: isPrivateAllowed(config),
-    sendToContacts: (tx, accountId, messages, address) =>
-      enqueueDirect(tx, accountId, messages, {
-        quotasOf: limitsOf,
-        nowTs: clock(),
-        network: network(address),
-        isOpen: config.accounts.openRegistration,
-      }),
   });
 }
-
-/** For a process without devices: nothing fires there, and alarms only close. */
-const noFirings: AlarmNotifier['notify'] = async () => {
-  throw new Error('This process does not notify anybody of firings.');
-};
 
 function rulesOf({ config }: Shared): DecideDeps['rules'] {
   const { ringMaxAgeMs } = config.ingest;
   return { ringMaxAgeMs, reportedForMs: config.alarms.reportedForMs };
-}
-
-/** What messages need from the alarms that they are about. */
-function alarmPortOf({ bus }: Pick<Shared, 'bus'>): AlarmPort {
-  return {
-    listAlarmsNow,
-    lockAlarms,
-    noteNotified,
-    takeBack,
-    onChanged: (accountId) => bus.publish('events', { accountIds: [accountId], deviceIds: [] }),
-  };
 }
 
 const timerEveryMs = 1_000;
@@ -237,14 +185,14 @@ export function startAlarms(
   { outbox, eventsLeft }: { outbox: Notifications; eventsLeft: DecideDeps['eventsLeft'] },
 ) {
   const { db, bus, clock, log, disposables } = shared;
-  const { notify, dropPlanned, notifyResolved } = outbox;
-  const notifier = { notify, dropPlanned, notifyResolved };
+  const rules = rulesOf(shared);
+  const notifying = outbox.rules;
   const alarmsLog = log.child({ component: 'alarms' });
   const timer = startAlarmTimer({
-    ...notifier,
     db,
     clock,
-    rules: rulesOf(shared),
+    rules,
+    notifying,
     pollIntervalMs: timerEveryMs,
     findNewestTs,
     onChanged: (changed) => bus.publish('events', changed),
@@ -255,40 +203,38 @@ export function startAlarms(
       ),
   });
   disposables.add('timer of alarms', () => timer.close());
-  return createDecideAlarms({
-    ...notifier,
-    rules: rulesOf(shared),
-    clock: shared.clock,
+  const deps: DecideDeps = {
+    rules,
+    notifying,
+    clock,
     eventsLeft,
     mayTellFirings: createFiringsRate(shared.limitsOf, shared.monotonicClock),
-  });
+  };
+  return (tx: Sql, signals: readonly AlarmSignal[]) => decideAlarms(tx, signals, deps);
 }
 
 /** What routes change about alarms, and about devices with alarms. */
 export function createAlarmsOfRoutes(shared: Shared) {
-  const { limitsOf: quotasOf, clock } = shared;
-  const notifier = {
-    notify: noFirings,
-    dropPlanned,
-    putOffPlanned,
-    notifyResolved: (tx: Sql, closed: readonly ClosedAlarm[]) =>
-      notifyResolved(tx, closed, { quotasOf, nowTs: clock() }),
-  };
-  const decideAlarms = createDecideAlarms({
-    ...notifier,
+  const { db, bus, config, clock, limitsOf: quotasOf } = shared;
+  const deps: DecideDeps = {
     rules: rulesOf(shared),
-    clock: shared.clock,
+    notifying: {
+      quotasOf,
+      isAllowedNumber: createNumberRule(config.notifications.sms.allowedPrefixes),
+      isSmsForAll: isSmsForAll(config),
+      ownChannels: [],
+    },
+    clock,
     // No route opens an alarm.
     eventsLeft: () => 0,
     mayTellFirings: () => true,
-  });
-  const onConfigured: OnConfigured = async (tx, device, sIds, arrivedTs) => {
-    await decideAlarms(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);
   };
-  const { db, bus } = shared;
+  const onConfigured: OnConfigured = async (tx, device, sIds, arrivedTs) => {
+    await decideAlarms(tx, [{ kind: 'configuration', device, sIds, arrivedTs }], deps);
+  };
   const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
-    alarmRoutes({ db, bus, notifier, getDeviceId, findNewest, listDeliveries });
-  const acting = { db, bus, notifier };
+    alarmRoutes({ db, bus, quotasOf, getDeviceId, findNewest });
+  const acting = { db, bus, quotasOf };
   return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms, acting };
 }
 

@@ -22,20 +22,18 @@ export type Memory = {
   addIntake(pause: (isShort: boolean) => void): () => void;
 };
 
-type MemoryDeps = {
-  settings: Settings['memory'];
-  log: Logger;
-  registry: Registry;
-  readiness: Readiness;
-  disposables: Disposables;
-};
-
 /** Parts of V8's heap limit, unless the configuration sets bytes. */
 const deviceShare = 1 / 4;
 const requestShare = 1 / 8;
 const streamShare = 1 / 16;
 
-export function startMemory(deps: MemoryDeps): Memory {
+export function startMemory(deps: {
+  settings: Settings['memory'];
+  log: Logger;
+  registry: Registry;
+  readiness: Readiness;
+  disposables: Disposables;
+}): Memory {
   const { settings, log, registry, readiness, disposables } = deps;
   const limitBytes = findHeapLimit();
   const caches: (() => void)[] = [];
@@ -93,7 +91,7 @@ export function shareFiles(openFiles: number): { most: number; kept: number } {
  * How many files this process may open (`ulimit -n`; Node raises it to the hard limit); `Infinity` if no limit is
  * known.
  */
-export function openFilesLimit(): number {
+function openFilesLimit(): number {
   // Otherwise the report looks up names of peers, and includes the environment with its secrets.
   Object.assign(process.report, { excludeNetwork: true, excludeEnv: true });
   const { userLimits } = process.report.getReport() as {

@@ -10,6 +10,7 @@ import type { SharedDatabase } from '../db/shares.ts';
 import { monotonicClock } from '../lib/clock.ts';
 import type { Clocks, MonotonicClock } from '../lib/clock-readings.ts';
 import type { ConnectionPlaces } from '../lib/connection-places.ts';
+import { UnreadBodies } from '../lib/request-body.ts';
 import { LastByOthers } from '../lib/fair-queue.ts';
 import type { Log, ServiceLog } from '../log/logger.ts';
 import { createMetrics, type Metrics, observeShares } from '../metrics/observe.ts';
@@ -60,6 +61,7 @@ export type Shared = ClockParts & {
   memory: Memory;
   /** The connections that this process may have, for HTTP and MQTT. */
   places: ConnectionPlaces;
+  unreadBodies: UnreadBodies;
   /** When accounts last made requests or imports here: meanwhile devices of other accounts do not catch up. */
   requests: LastByOthers;
   publicUrl: PublicUrl;
@@ -141,6 +143,7 @@ export async function startShared(
     disabled,
     memory,
     places,
+    unreadBodies: new UnreadBodies(),
     requests,
     publicUrl,
   };

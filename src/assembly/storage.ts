@@ -95,7 +95,7 @@ export async function openStorage(
     const pinger = open(1, { statementTimeoutMs: patienceMs });
     const ping = () => withTimeout(pinger.query('select 1'), patienceMs);
     const wait = createPatience({ patienceMs, ping });
-    return shareOut(open(connections), { connections, wait, turnMs: statementTimeoutMs });
+    return shareOut(open(connections), { connections, wait, placeTimeoutMs: statementTimeoutMs });
   };
   const watchTables = (sql: Sql, onMoved: (lines: string[]) => void) => {
     watch = watchSchema({ sql, schema: storage.schema, version, onMoved });
@@ -213,14 +213,6 @@ export type ClockParts = Clocks & {
   onClockMoved(forget: () => void): void;
 };
 
-type ClockDeps = {
-  config: Pick<Config, 'ingest' | 'alarms'>;
-  db: Sql;
-  log: ServiceLog;
-  disposables: Disposables;
-  registry: Registry;
-};
-
 const doubtWords = {
   start: 'The clock is behind the last believed time, or more than two days ahead of it.',
   leap: 'The clock was set, or another server with a different clock took over.',
@@ -243,7 +235,13 @@ export async function startClock({
   log,
   disposables,
   registry,
-}: ClockDeps): Promise<ClockParts> {
+}: {
+  config: Pick<Config, 'ingest' | 'alarms'>;
+  db: Sql;
+  log: ServiceLog;
+  disposables: Disposables;
+  registry: Registry;
+}): Promise<ClockParts> {
   const clockLog = log.child({ component: 'database' });
   const listeners: (() => void)[] = [];
   const onChange: ServiceClockOptions['onChange'] = (change) => {

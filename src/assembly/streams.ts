@@ -13,7 +13,7 @@ import type { Account } from '../http/request.ts';
 import type { Route } from '../http/route.ts';
 import type { ImportPorts } from '../imports/imports.ts';
 import { importRoutes } from '../imports/routes.ts';
-import { holdDevices, noteImported } from '../ingest/imported.ts';
+import { lockDevices, noteImported } from '../ingest/imported.ts';
 import { checkSense, checkTime } from '../ingest/rules/measurements.ts';
 import { whyUnwritable } from '../lib/redis.ts';
 import { createLiveBroadcaster, createValueSource } from '../live/live.ts';
@@ -121,13 +121,13 @@ export function listImportRoutes(
       checkTime(ts, { arrivedTs, limits }, shared.kept.days().measurementsDays * dayMs, '/ts'),
     add: (tx, rows) => addMeasurements(tx, rows, known),
     store: (tx, rows) => storeCounted(tx, rows, known),
-    hold: holdDevices,
+    lockDevices: lockDevices,
     note: (tx, rows, arrivedTs) => noteImported(tx, rows, arrivedTs, findNewest),
     count(tx, accountId, rows, added) {
       requests.note(accountId, monotonicClock());
       return addImported(tx, accountId, countByDay(rows, added / rows.length));
     },
-    async checkRoom(accountId) {
+    async checkStorage(accountId) {
       const { storedBytes: used } = await findActivity(db, accountId, config.retention);
       const limit = limitsOf(accountId).storedBytes;
       if (used < limit) return;

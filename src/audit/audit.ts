@@ -122,7 +122,7 @@ type Row = {
 };
 
 /** Newest first. Reads each kind from its own range of the index, at most one page. */
-export async function listEntries(
+async function listEntries(
   sql: Sql,
   accountId: number,
   { kinds = AuditKind.options, start, end, cursor, limit }: AuditFilter,
@@ -233,7 +233,7 @@ export type AuditDetails = Record<string, string | number | string[]>;
 const AuditActor = z
   .enum(['session', 'key', 'device', 'operator', 'service', 'nobody'])
   .meta({ id: 'AuditActor' });
-export type AuditActor = z.infer<typeof AuditActor>;
+type AuditActor = z.infer<typeof AuditActor>;
 
 export const AuditEntry = z
   .object({
@@ -268,7 +268,7 @@ export type AuditEntry = z.infer<typeof AuditEntry>;
 
 /** Where a page ends: the next one begins right after it. */
 const AuditCursor = z.object({ ts: cursorTs, id: z.int() });
-export type AuditCursor = z.infer<typeof AuditCursor>;
+type AuditCursor = z.infer<typeof AuditCursor>;
 
 const AuditQuery = z.object({
   kinds: z
@@ -290,7 +290,7 @@ const AuditQuery = z.object({
   limit: limitQuery(100),
   cursor: cursorQuery(AuditCursor),
 });
-export type AuditQuery = z.output<typeof AuditQuery>;
+type AuditQuery = z.output<typeof AuditQuery>;
 
 export const AuditResponse = z.object({ entries: z.array(AuditEntry), timestamp });
 export type AuditResponse = z.infer<typeof AuditResponse>;

@@ -71,7 +71,7 @@ export function startRefusalLog(options: RefusalLogOptions): RefusalLog {
 }
 
 /** Equal attempts of one hour. Times in ms. */
-export type AuditRefusal = {
+type AuditRefusal = {
   accountId: number;
   kind: AuditKind;
   actor: Actor;
@@ -85,7 +85,7 @@ export type AuditRefusal = {
 const addressesAnHour = 100;
 
 /** Adds attempts to the rows of their hours, except for accounts that are gone. */
-export async function addRefusals(sql: Sql, refusals: readonly AuditRefusal[]): Promise<void> {
+async function addRefusals(sql: Sql, refusals: readonly AuditRefusal[]): Promise<void> {
   await sql.query(
     `
       with asked as (

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 
 /** The state of a bridge, as its process reports it to the others. Times in milliseconds. */
-export type BridgeRow = {
+type BridgeRow = {
   connectorId: number;
   /** Identifies one run of a process. */
   runUuid: string;

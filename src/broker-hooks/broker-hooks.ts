@@ -123,7 +123,7 @@ const AuthenticateBody = z.object({
 
 /** How a denial is answered: in the body, or by the status. */
 const HookQuery = z.object({ deny: z.enum(['200', '403']).default('200') });
-export type HookQuery = z.infer<typeof HookQuery>;
+type HookQuery = z.infer<typeof HookQuery>;
 
 /** EMQX sends `action`. mosquitto-go-auth sends `acc`: 1 read, 2 write, 3 both, 4 subscribe. */
 const AuthorizeBody = z.object({
@@ -132,7 +132,7 @@ const AuthorizeBody = z.object({
   action: z.enum(['publish', 'subscribe']).optional(),
   acc: z.int().min(1).max(4).optional(),
 });
-export type AuthorizeBody = z.infer<typeof AuthorizeBody>;
+type AuthorizeBody = z.infer<typeof AuthorizeBody>;
 
 const Rule = z.object({
   permission: z.enum(['allow', 'deny']),
@@ -149,7 +149,7 @@ const HookVerdict = z.object({
   error: z.string(),
   acl: z.array(Rule).optional(),
 });
-export type HookVerdict = z.infer<typeof HookVerdict>;
+type HookVerdict = z.infer<typeof HookVerdict>;
 
 /** What a client wants to do with a topic or filter. */
 type Wish = 'publish' | 'subscribe' | 'receive';
@@ -199,8 +199,11 @@ type HookRefusal = 'wrong-secret' | 'throttled' | 'bridge-wrong-password' | 'bri
 
 type GuessDeps = {
   secret: string;
-  /** A counter of at most `points` in `seconds`, shared by all processes if they can. */
-  makeLimiter: (name: string, points: number, seconds: number) => RateLimiterAbstract;
+  /** A counter of at most so many attempts in a window, for all processes where they share one. */
+  makeLimiter: (
+    name: string,
+    limit: { attempts: number; windowSeconds: number },
+  ) => RateLimiterAbstract;
   /** What counts as one address. */
   networkOf: (address: string) => string;
 };
@@ -215,7 +218,7 @@ const maxKnown = 10_000;
 
 /** Slows down guessing. A network that sent the right secret is always heard: no neighbour can shut it out. */
 function createGuesses(name: string, { secret, makeLimiter, networkOf }: GuessDeps) {
-  const wrong = makeLimiter(name, maxWrong, windowSeconds);
+  const wrong = makeLimiter(name, { attempts: maxWrong, windowSeconds });
   const known = new LRUCache<string, true>({ max: maxKnown });
   return async (address: string, isRight: (secret: string) => boolean): Promise<Guess> => {
     const from = networkOf(address);

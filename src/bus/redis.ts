@@ -170,7 +170,7 @@ type ReceivedMessage = {
 };
 
 /** Decodes another process's message; null if this version does not understand it. */
-export function decodeBusMessage(text: string): ReceivedMessage | null {
+function decodeBusMessage(text: string): ReceivedMessage | null {
   const envelope = Envelope.safeParse(parseJson(text)).data;
   if (!envelope) return null;
   if (envelope.channel === 'heartbeat') return { from: envelope.from, message: null };

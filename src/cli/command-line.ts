@@ -146,8 +146,8 @@ export function createScreen(output: Output): Screen {
   let unfinished = false;
   const replace = (text: string) => {
     // A terminal that does not know its width reports 0.
-    const room = (output.columns || 80) - 1;
-    output.write(`\r${text.slice(0, room)}\u001b[K`);
+    const width = (output.columns || 80) - 1;
+    output.write(`\r${text.slice(0, width)}\u001b[K`);
     unfinished = true;
   };
   const say = (text: string) => {

@@ -1,12 +1,18 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import process from 'node:process';
-import { loadConfig } from '../config/config.ts';
-import { restore } from '../db/backup/backup.ts';
-import { findPortableManifest } from '../db/portable/write.ts';
+import { type Config, loadConfig } from '../config/config.ts';
+import { exists, restore } from '../db/backup/backup.ts';
+import { findPortableManifest, type PortableManifest } from '../db/portable/write.ts';
 import { findOwnSecret } from '../config/secret.ts';
 import { describeStartError } from '../start-error.ts';
-import { asksForHelp } from './command-line.ts';
-import { restorePortably } from './portable/restore.ts';
+import {
+  asksForHelp,
+  createScreen,
+  showRows,
+  summarise,
+  untilInterrupted,
+} from './command-line.ts';
+import { restorePortableCopy } from './portable/restore.ts';
 
 const usage = `Usage:
   DATA_DIR=<new directory> npm run restore -- <backup>         restore a backup into a data directory
@@ -50,6 +56,40 @@ async function main(args: string[]): Promise<number> {
       'The backup does not contain the secret: give the service the SECRET or SECRET_FILE that ' +
         'the database was used with.',
     );
+  return 0;
+}
+
+/** Restores a portable copy: gives the exit status. */
+async function restorePortably(
+  config: Config,
+  copyDir: string,
+  manifest: PortableManifest,
+): Promise<number> {
+  const screen = createScreen(process.stdout);
+  const startMs = performance.now();
+  const left =
+    config.databaseUrl === null
+      ? 'The database was removed.'
+      : 'The database is incomplete: run the command again, or drop the database.';
+  await untilInterrupted(left, (signal) =>
+    restorePortableCopy(config, copyDir, manifest, {
+      onRows: showRows(screen),
+      onStep: (step) => screen.say(step),
+      signal,
+    }),
+  );
+  const seconds = (performance.now() - startMs) / 1_000;
+  const made = new Date(manifest.createdTs).toISOString();
+  screen.say(`Restored the copy of ${made} (${manifest.source}): ${summarise(manifest, seconds)}.`);
+  if (config.databaseUrl === null && !(await exists(join(copyDir, 'secret'))))
+    screen.say(
+      'The copy does not contain the secret: start the service with the SECRET it was used with.',
+    );
+  screen.say(
+    config.databaseUrl === null
+      ? 'Start the service as before, with the same DATA_DIR.'
+      : 'Start the service as before, with the same DATABASE_URL.',
+  );
   return 0;
 }
 

@@ -97,7 +97,7 @@ const looksAgain =
 const keeps = `coalesce((actions->>'keepMs')::bigint, 0)`;
 
 /** The order matters: a device that was heard ahead of time gets a tick before `last_seen_at` is corrected. */
-export const steps: readonly Step[] = [
+const steps: readonly Step[] = [
   {
     // The device's evidence may be from that time, whether or not something is due: a tick corrects it (`bringBack` in
     // src/ingest/rules/apply.ts).
@@ -197,7 +197,7 @@ const fact = 'A record of when something was: nothing waits for it.';
 const history = 'The history keeps the time that it was stored with.';
 
 /** Times that need no correction, and why. */
-export const leftAlone: Readonly<Record<string, string>> = {
+const leftAlone: Readonly<Record<string, string>> = {
   'account.created_at': fact,
   'account.disabled_at': 'Only whether it is there counts.',
   'account.removed_at': 'Only whether it is there counts.',
@@ -242,6 +242,9 @@ export const leftAlone: Readonly<Record<string, string>> = {
   'removed_device.removed_at': 'It is removed at once, whatever the time.',
   'secret_check.noted_at': fact,
 };
+
+/** Every column with a time, as `table.column`: those that are brought back, and the others with the reason. */
+export const timeColumns = { broughtBack: steps.flatMap(({ columns }) => columns), leftAlone };
 
 /** Runs all steps. Returns how many rows of each table were changed. `nowTs`: the believed time, ms. */
 export async function bringBack(

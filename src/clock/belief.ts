@@ -33,7 +33,7 @@ export type SharedBelief = {
 };
 
 /** A reading of the clocks and of the row. */
-export type Reading = {
+type Reading = {
   /** The clock's time, ms. */
   ts: number;
   monotonicMs: MonotonicMs;

@@ -39,7 +39,7 @@ export type BelievedTime = {
   doubtSpanMs: () => number;
 };
 
-export type ServiceClock = BelievedTime & {
+type ServiceClock = BelievedTime & {
   /** The service's time of day, ms. It jumps when the database's clock does. */
   now: Clock;
   close(): Promise<void>;

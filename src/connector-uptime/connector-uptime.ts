@@ -60,11 +60,11 @@ export async function startConnectorUptime(
       if (!isFailing) onError(error);
       isFailing = true;
     }
-    if (!isWhole && !isClosed) again = setTimeout(() => void turn(), againMs).unref();
+    if (!isWhole && !isClosed) again = setTimeout(() => void refresh(), againMs).unref();
   }
 
   /** One run at a time. */
-  function turn(): Promise<void> {
+  function refresh(): Promise<void> {
     working = working.then(work);
     return working;
   }
@@ -74,14 +74,14 @@ export async function startConnectorUptime(
     return own.some((one) => one.leaderId === leaderId && one.isListening());
   }
 
-  await turn();
-  const timer = setInterval(() => void turn(), everyMs);
+  await refresh();
+  const timer = setInterval(() => void refresh(), everyMs);
   timer.unref();
   return {
     add(connectorId, isListening) {
       const leaderId = leaderOf(connectorId);
       if (leaderId !== null) own.push({ leaderId, isListening });
-      return turn();
+      return refresh();
     },
     isHere,
     of(connectorId) {
@@ -190,7 +190,7 @@ type HeardRow = {
  * Records that these connectors are listening now, by the service's time. If the last report is too old, also because
  * the clock was set forward, the time since then becomes a gap.
  */
-export async function noteListening(db: Sql, connectorIds: number[]): Promise<void> {
+async function noteListening(db: Sql, connectorIds: number[]): Promise<void> {
   await db.query(
     `with time as materialized (
        select service_now() as now

@@ -130,7 +130,7 @@ function answerNotReady(state: 'building' | 'failed', request: RequestInfo): Str
 }
 
 /** The page: being built, built in `dir`, or failed; then the log says why. */
-export type Built =
+type Built =
   | { state: 'building' | 'failed' }
   | { state: 'ready'; dir: string; files: ReadonlyMap<string, string> };
 

@@ -1,9 +1,9 @@
-import { createHmac } from 'node:crypto';
 import { z } from 'zod';
+import { ChannelName } from '../contract/actions.ts';
 import { EmailAddress, Labels } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { timestamp } from '../http/schema.ts';
-import { isGenuine, makeLinkToken as makeToken, readLinkClaim } from '../lib/crypto.ts';
+import type { GivenUp } from '../notifications/outbox.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /** A contact as it is stored. `place`: its position in its list. */
@@ -76,9 +76,6 @@ export async function saveContacts(
   return rows.filter(({ isNew }) => isNew);
 }
 
-/** A message that will not be sent, and the announcement that it belonged to; null if to none. */
-export type EndedMessage = { alarmId: number | null; announcement: number | null };
-
 /** The alarms of messages to these contacts that are not yet sent. */
 export async function listAlarmsOf(tx: Sql, contactIds: number[]): Promise<number[]> {
   if (contactIds.length === 0) return [];
@@ -95,10 +92,10 @@ export async function removeContacts(
   tx: Sql,
   contactIds: number[],
   nowTs: WallMs,
-): Promise<EndedMessage[]> {
+): Promise<GivenUp[]> {
   if (contactIds.length === 0) return [];
   await tx.query('delete from contact where id = any($1)', [contactIds]);
-  const { rows } = await tx.query<EndedMessage>(
+  const { rows } = await tx.query<GivenUp>(
     // Each state has an index of its own; one condition for both would read the messages of all accounts.
     `with unsent as (
        select id from notification where contact_id = any($1) and state = 'queued'
@@ -166,62 +163,6 @@ export async function saveLabels(
     [accountId, uuid, labels],
   );
   return rowCount === 1;
-}
-
-/** A process renews its announcement every minute. */
-const seenWithinMs = 180_000;
-
-/** How many push tokens an account has. */
-export async function countPushTokens(sql: Sql, accountId: number): Promise<number> {
-  const { rows } = await sql.query<{ count: number }>(
-    `select count(distinct token)::integer as count
-       from (select entry ->> 'token' as token from account
-              cross join jsonb_array_elements(apn) as e (entry)
-              where id = $1
-              union all
-             select token from push_token where account_id = $1) as t`,
-    [accountId],
-  );
-  return rows[0]?.count ?? 0;
-}
-
-/** The channels of all processes that deliver. */
-export async function listChannels(sql: Sql, nowTs: WallMs): Promise<string[]> {
-  const { rows } = await sql.query<{ channel: string }>(
-    `select distinct unnest(channels) as channel
-       from delivering_process where seen_at > ms_to_timestamp($1)`,
-    [nowTs - seenWithinMs],
-  );
-  return rows.map(({ channel }) => channel);
-}
-
-/** What a link in a mail does; a token for one purpose does not work for the other. */
-export type LinkPurpose = 'confirm' | 'unsubscribe';
-
-const dayMs = 86_400_000;
-/** People unsubscribe long after a mail arrived, and must still be able to. */
-const lifetimesMs: Record<LinkPurpose, number> = { confirm: 7 * dayMs, unsubscribe: 400 * dayMs };
-
-/** A token for a link: the contact's uuid and the time it expires, signed for this purpose only. */
-export function makeContactToken(
-  keys: readonly Buffer[],
-  purpose: LinkPurpose,
-  { contactUuid: uuid, nowTs }: { contactUuid: string; nowTs: WallMs },
-): string {
-  return makeToken(keys, purpose, { uuid, expiresTs: nowTs + lifetimesMs[purpose] });
-}
-
-/** The contact's uuid and when the token was made (ms); null if it has expired or is for another purpose. */
-export function readLinkToken(
-  keys: readonly Buffer[],
-  purpose: LinkPurpose,
-  { token, nowTs }: { token: string; nowTs: WallMs },
-): { contactUuid: string; madeTs: number } | null {
-  // A link to unsubscribe works even if a clock that ran ahead made it.
-  const longestMs = purpose === 'unsubscribe' ? Infinity : lifetimesMs[purpose];
-  const claim = readLinkClaim(token, nowTs, longestMs);
-  if (!claim || !isGenuine(keys, purpose, token)) return null;
-  return { contactUuid: claim.uuid, madeTs: claim.expiresTs - lifetimesMs[purpose] };
 }
 
 const maxAfterMs = 7 * 86_400_000;
@@ -307,6 +248,10 @@ const lastDelivery = z
   .optional()
   .meta({ description: 'The result of the last attempt to deliver to it.' });
 
+const hasEach = Object.fromEntries(
+  ChannelName.options.map((name) => [name, z.boolean()]),
+) as Record<ChannelName, z.ZodBoolean>;
+
 /** The answer of GET and PUT /v2/accounts/contacts. */
 export const Contacts = z.object({
   emails: z.array(
@@ -338,13 +283,11 @@ export const Contacts = z.object({
   pushTokens: z.int().meta({
     description: 'How many phones apps have added: in `apn` of Update Account, and one by one.',
   }),
-  channels: z
-    .object({ push: z.boolean(), sms: z.boolean(), email: z.boolean(), webhook: z.boolean() })
-    .meta({
-      id: 'Channels',
-      description:
-        'The channels that a running delivery process has. SMS that only go to the log do not count.',
-    }),
+  channels: z.object(hasEach).meta({
+    id: 'Channels',
+    description:
+      'The channels that a running delivery process has. SMS that only go to the log do not count.',
+  }),
   timestamp,
 });
 export type Contacts = z.infer<typeof Contacts>;
@@ -370,16 +313,3 @@ export type TrialAnswer = z.infer<typeof TrialAnswer>;
 
 /** The body of PUT /v2/devices/{deviceAuthUuid}/labels. */
 export const LabelsUpdate = z.object({ labels: Labels });
-
-const secretBytes = 24;
-
-/**
- * The secrets that sign messages to a webhook, as Standard Webhooks writes them (`whsec_` and base64); its account sees
- * the first. They are derived, so none is stored: after a change of SECRET, the one from SECRET_PREVIOUS signs as well.
- */
-export function webhookSecrets(keys: readonly Buffer[], webhookId: string): string[] {
-  return keys.map((key) => {
-    const digest = createHmac('sha256', key).update(webhookId).digest();
-    return `whsec_${digest.subarray(0, secretBytes).toString('base64')}`;
-  });
-}

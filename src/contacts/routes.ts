@@ -1,5 +1,8 @@
 import { z } from 'zod';
+import { wakeAlarms } from '../alarms/decide.ts';
+import { lockAlarms } from '../alarms/store.ts';
 import { doneBy, type DoneBy, insertEntry } from '../audit/audit.ts';
+import { ChannelName } from '../contract/actions.ts';
 import type { Language } from '../contract/values.ts';
 import { sayWarnings, SomeWarnings, warnOfUnknownTo } from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
@@ -9,7 +12,16 @@ import { htmlPage, type PageText, readerLanguage } from '../http/docs.ts';
 import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams, TimestampResponse } from '../http/schema.ts';
-import { isPrivateHost } from '../lib/address.ts';
+import { isPrivateHost, network } from '../lib/address.ts';
+import {
+  type DirectMessage,
+  type DirectOutcome,
+  enqueueDirect,
+} from '../notifications/enqueue-direct.ts';
+import { type LinkPurpose, readLinkToken } from '../notifications/channels/email.ts';
+import { webhookSecrets } from '../notifications/channels/webhook.ts';
+import { endAnnouncement } from '../notifications/outbox.ts';
+import { countRecipients, listAnnounced } from '../notifications/recipients.ts';
 import { type LimitsOf, lockUsage, quotaExceeded } from '../quotas/quotas.ts';
 import {
   confirmContact,
@@ -17,23 +29,17 @@ import {
   type ContactRow,
   Contacts,
   ContactsUpdate,
-  countPushTokens,
-  type EndedMessage,
   findAddress,
   LabelsUpdate,
-  type LinkPurpose,
   listAlarmsOf,
-  listChannels,
   listContacts,
   type NewContact,
   normalAddress,
-  readLinkToken,
   removeContacts,
   saveContacts,
   saveLabels,
   TrialAnswer,
   unsubscribeContact,
-  webhookSecrets,
 } from './contacts.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
@@ -94,7 +100,8 @@ function replace(deps: ContactRouteDeps): Route {
   });
 }
 
-function trial({ db, sendToContacts }: ContactRouteDeps): Route {
+function trial(deps: ContactRouteDeps): Route {
+  const { db } = deps;
   return defineRoute({
     name: 'testContacts',
     method: 'post',
@@ -117,7 +124,9 @@ function trial({ db, sendToContacts }: ContactRouteDeps): Route {
       });
       return once<TrialAnswer>((keep) =>
         db.transaction(async (tx) => {
-          const outcomes = await sendToContacts(tx, accountId, messages, request.address);
+          const { address, receivedTs: nowTs } = request;
+          const asked = { accountId, address, nowTs };
+          const outcomes = await sendToContacts(tx, deps, asked, messages);
           const told = messages.map(({ type, contact: { kind, address } }, index) => ({
             ...(kind === 'email' ? { address } : { url: address }),
             type,
@@ -159,7 +168,7 @@ function label({ db, onLabelled }: ContactRouteDeps): Route {
   });
 }
 
-type PageDeps = { db: Database; linkKeys: readonly Buffer[]; alarms: AlarmsOfContacts };
+type PageDeps = { db: Database; linkKeys: readonly Buffer[] };
 
 /**
  * The pages that links in mails lead to. GET shows a button and changes nothing, because mail scanners follow links;
@@ -170,7 +179,7 @@ function contactPageRoutes(deps: PageDeps): Route[] {
     ...routesOf('confirm', deps, ({ contactUuid, madeTs }, nowTs) =>
       deps.db.transaction(async (tx) => {
         const accountId = await confirmContact(tx, contactUuid, { madeTs, nowTs });
-        if (accountId !== null) await deps.alarms.wake(tx, accountId, nowTs);
+        if (accountId !== null) await wakeAlarms(tx, accountId, nowTs);
         return accountId !== null;
       }),
     ),
@@ -284,7 +293,7 @@ async function describeContacts(
   nowTs: WallMs,
 ): Promise<Contacts> {
   const contacts = await listContacts(db, accountId);
-  const channels = await listChannels(db, nowTs);
+  const channels = await listAnnounced(db, nowTs);
   const of = (kind: ContactRow['kind']) => contacts.filter((contact) => contact.kind === kind);
   return {
     emails: of('email').map((contact) => ({
@@ -301,13 +310,10 @@ async function describeContacts(
       secret: webhookSecrets(webhookKeys, contact.uuid)[0] ?? '',
       ...lastOf(contact),
     })),
-    pushTokens: await countPushTokens(db, accountId),
-    channels: {
-      push: channels.includes('push'),
-      sms: channels.includes('sms'),
-      email: channels.includes('email'),
-      webhook: channels.includes('webhook'),
-    },
+    pushTokens: (await countRecipients(db, accountId)).tokens,
+    channels: Object.fromEntries(
+      ChannelName.options.map((name) => [name, channels.includes(name)]),
+    ) as Contacts['channels'],
     timestamp: nowTs,
   };
 }
@@ -324,45 +330,33 @@ function lastOf({
   return { last: { timestamp: lastTs, state: lastState, ...reason } };
 }
 
-/** Queues messages to contacts in the caller's transaction, within the day's limits. */
-type SendToContacts = (
-  tx: Sql,
-  accountId: number,
-  messages: {
-    type: 'confirm' | 'test';
-    contact: Pick<ContactRow, 'contactId' | 'kind' | 'address'>;
-  }[],
-  /** The client's IP address. */
-  address: string,
-) => Promise<{ state: 'queued' | 'held-back'; reason?: string }[]>;
-
-/** What a change of contacts means for alarms, in the same transaction. */
-type AlarmsOfContacts = {
-  /** Until the transaction ends, nobody else settles messages about these alarms. */
-  lock: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
-  /** Messages of these announcements will not be sent. */
-  ended: (tx: Sql, messages: readonly EndedMessage[], nowTs: WallMs) => Promise<void>;
-  /** Retries alarms that could reach nobody. */
-  wake: (tx: Sql, accountId: number, nowTs: WallMs) => Promise<void>;
-};
-
 type ReplaceDeps = {
   db: Database;
   limitsOf: LimitsOf;
-  sendToContacts: SendToContacts;
-  alarms: AlarmsOfContacts;
+  /** Anybody can register. */
+  isOpen: boolean;
   isPrivateAllowed: boolean;
 };
+
+/** Queues messages to contacts of an account in the caller's transaction. `address`: the client's IP address. */
+const sendToContacts = (
+  tx: Sql,
+  { limitsOf: quotasOf, isOpen }: Pick<ReplaceDeps, 'limitsOf' | 'isOpen'>,
+  { accountId, address, nowTs }: { accountId: number; address: string; nowTs: WallMs },
+  messages: DirectMessage[],
+): Promise<DirectOutcome[]> =>
+  enqueueDirect(tx, accountId, messages, { quotasOf, nowTs, network: network(address), isOpen });
 
 /**
  * Replaces an account's contacts, and asks each new e-mail address for confirmation. Throws `quota-exceeded` if there
  * would be more than before and more than the quota.
  */
 async function replaceContacts(
-  { db, limitsOf, sendToContacts, alarms, isPrivateAllowed }: ReplaceDeps,
+  deps: ReplaceDeps,
   accountId: number,
   { update, by }: { update: ContactsUpdate; by: DoneBy },
 ): Promise<void> {
+  const { db, limitsOf, isPrivateAllowed } = deps;
   if (!isPrivateAllowed) refusePrivate(update);
   const wanted = contactsOf(update);
   await db.transaction(async (tx) => {
@@ -374,14 +368,16 @@ async function replaceContacts(
     const keys = new Set(wanted.map(keyOf));
     const gone = before.filter((contact) => !keys.has(keyOf(contact)));
     const ids = gone.map(({ contactId }) => contactId);
-    await alarms.lock(tx, await listAlarmsOf(tx, ids));
-    await alarms.ended(tx, await removeContacts(tx, ids, by.ts), by.ts);
+    await lockAlarms(tx, await listAlarmsOf(tx, ids));
+    for (const message of await removeContacts(tx, ids, by.ts))
+      await endAnnouncement(tx, message, by.ts);
     const added = await saveContacts(tx, accountId, wanted);
     const messages = added
       .filter(({ kind }) => kind === 'email')
       .map((contact) => ({ type: 'confirm' as const, contact }));
-    await sendToContacts(tx, accountId, messages, by.actor.address ?? '');
-    await alarms.wake(tx, accountId, by.ts);
+    const asked = { accountId, address: by.actor.address ?? '', nowTs: by.ts };
+    await sendToContacts(tx, deps, asked, messages);
+    await wakeAlarms(tx, accountId, by.ts);
     const details = { changed: ['contacts'] };
     await insertEntry(tx, accountId, { kind: 'settings-changed', ...by, details });
   });

@@ -1,16 +1,17 @@
 import { z } from 'zod';
-import type { SenseEvent } from './event.ts';
+import type { NotNotified, SenseEvent } from './event.ts';
 import type { DeviceIdentity, Downlink } from './uplink.ts';
 import { duration, integer32, normalizePhoneNumber, oneMinute, Text } from './values.ts';
 
 /** A firing whose actions are carried out. `name` is the event's name in its purpose; empty if it has none. */
-export type Fired = { device: DeviceIdentity; event: SenseEvent; name: string };
+type Fired = { device: DeviceIdentity; event: SenseEvent; name: string };
 
 /**
  * One kind of action. `A` has the members of `actions` that belong to it. `reaches` determines when it is carried out
  * and how its results are created:
  * - `history`: with every firing; the event is recorded.
- * - `people`: with the first firing of an episode, unless it is backlog; created lazily, because there may be many.
+ * - `people`: once for an alarm's episode and with every firing of a notice, unless it is backlog; created lazily, because
+ *   there may be many.
  * - `device`: with every firing, after the commit.
  * - `engine`: with every firing; the evaluator moves the device.
  * - `alarms`: with every firing; opens an alarm or continues it.
@@ -30,26 +31,50 @@ const PhoneNumber = Text.min(1)
   .max(32)
   .overwrite((text) => normalizePhoneNumber(text) ?? text);
 
-const smsMembers = {
+/** How people are notified. Each channel is a file of notifications/channels/; the compiler demands it for each name. */
+export const ChannelName = z.enum(['push', 'sms', 'email', 'webhook']);
+export type ChannelName = z.infer<typeof ChannelName>;
+
+/**
+ * The channels that send an action's text to its telephone numbers, and what people call one such message. The member of
+ * `actions` has the name of the channel.
+ */
+export const phoneActions = { sms: 'SMS' } as const satisfies Partial<Record<ChannelName, string>>;
+export type PhoneChannel = keyof typeof phoneActions;
+
+const phoneMembers = {
   text: Text.optional(),
   phoneNumber: z.array(PhoneNumber).max(10).default([]),
 };
 
-/** One SMS per number; none without a text. */
-const sms: Action<{
-  sms?: { text?: string | undefined; phoneNumber: string[] } | undefined;
-}> = {
-  name: 'sms',
+type PhoneMessage = { text?: string | undefined; phoneNumber: string[] };
+type PhoneActions = Partial<Record<PhoneChannel, PhoneMessage | undefined>>;
+
+const phoneChannels = Object.keys(phoneActions) as PhoneChannel[];
+
+/** One message for each number; none without a text. */
+const callNumbers = (channel: PhoneChannel): Action<PhoneActions> => ({
+  name: channel,
   reaches: 'people',
-  isAsked: (actions) => (actions.sms?.phoneNumber.length ?? 0) > 0,
+  isAsked: (actions) => (actions[channel]?.phoneNumber.length ?? 0) > 0,
   *notifications(actions, { device, event, name }) {
-    const { text, phoneNumber = [] } = actions.sms ?? {};
+    const { text, phoneNumber = [] } = actions[channel] ?? {};
     if (!text) return;
     const { accountId, deviceId, uuid: deviceUuid } = device;
-    const asked = { accountId, deviceId, deviceUuid, event, name, kind: 'sms' as const, text };
+    const asked = { accountId, deviceId, deviceUuid, event, name, kind: channel, text };
     for (const number of new Set(phoneNumber)) yield { ...asked, phoneNumber: number };
   },
-};
+});
+
+/** What an event sends to telephone numbers, one entry for each channel; text and numbers may be missing. */
+export function listPhoneMessages(
+  actions: PhoneActions,
+): (PhoneMessage & { channel: PhoneChannel; called: string })[] {
+  return phoneChannels.flatMap((channel) => {
+    const message = actions[channel];
+    return message ? [{ ...message, channel, called: phoneActions[channel] }] : [];
+  });
+}
 
 const recordMembers = {
   sendEvent: z.boolean().default(false),
@@ -65,7 +90,10 @@ const record: Action<{ cloud?: { sendEvent: boolean; sendLog: boolean } | undefi
 
 const pushMembers = { sendPush: z.boolean().default(false) };
 
-/** One push for every token that the account has when it is sent. */
+/**
+ * Tells the account's own recipients: its push tokens and its contacts, mail and webhooks among them. The recipients are
+ * those that the account has when the message is queued.
+ */
 const push: Action<{ cloud?: { sendPush: boolean } | undefined }> = {
   name: 'push',
   reaches: 'people',
@@ -128,7 +156,7 @@ const alarm: Action<{ alarm?: boolean | undefined }> = {
 /** What a firing does besides being recorded by the event's own `eventLog`; specification section 2.5. */
 export const Actions = z
   .object({
-    sms: z.object(smsMembers).meta({ id: 'SmsAction' }).optional(),
+    sms: z.object(phoneMembers).meta({ id: 'SmsAction' }).optional(),
     cloud: z
       .object({ ...recordMembers, ...pushMembers })
       .meta({ id: 'CloudAction' })
@@ -140,30 +168,26 @@ export const Actions = z
   .meta({ id: 'Actions' });
 export type Actions = z.infer<typeof Actions>;
 
-/** Every kind of action. To add one, define it and its members above, and list it here. */
-export const actionKinds: readonly Action<Actions>[] = [record, push, sms, showText, move, alarm];
-
 type Kinds = readonly Action<Actions>[];
 
+/** Every kind of action. To add one, define it and its members above, and list it here. */
+const actionKinds: Kinds = [record, push, ...phoneChannels.map(callNumbers), showText, move, alarm];
+
 /** The kinds of action that an event with these actions asks for. */
-export function listAsked(actions: Actions, kinds: Kinds = actionKinds): Kinds {
-  return kinds.filter((kind) => kind.isAsked(actions));
+export function listAsked(actions: Actions): Kinds {
+  return actionKinds.filter((kind) => kind.isAsked(actions));
 }
 
 /** The messages to the device for a firing. */
-export function messagesOf(actions: Actions, fired: Fired, kinds?: Kinds): Downlink[] {
-  return listAsked(actions, kinds).flatMap((kind) =>
+export function messagesOf(actions: Actions, fired: Fired): Downlink[] {
+  return listAsked(actions).flatMap((kind) =>
     kind.reaches === 'device' ? kind.message(actions, fired) : [],
   );
 }
 
-/** The notifications for the first firing of an episode, created one by one. */
-export function* notificationsAsked(
-  actions: Actions,
-  fired: Fired,
-  kinds?: Kinds,
-): Iterable<NewNotification> {
-  for (const kind of listAsked(actions, kinds))
+/** The notifications that a firing asks for, created one by one. Whether they are sent, the alarm's rules decide. */
+export function* notificationsAsked(actions: Actions, fired: Fired): Iterable<NewNotification> {
+  for (const kind of listAsked(actions))
     if (kind.reaches === 'people') yield* kind.notifications(actions, fired);
 }
 
@@ -184,6 +208,9 @@ export type Announced = {
   lastHeardTs?: number | undefined;
 };
 
+/** How many messages a request to notify people made, for now and for later. If both are 0, `notNotified` says why. */
+export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
+
 type Asked = {
   accountId: number;
   deviceId: number;
@@ -195,6 +222,9 @@ type Asked = {
   about?: Announced;
 };
 
-/** A push or SMS that an event asks for. A push goes to every token that the account has at that moment. */
+/**
+ * What an event asks for. A `push` goes to all push tokens and contacts that the account has at that moment. Any other
+ * kind goes to one telephone number.
+ */
 export type NewNotification = Asked &
-  ({ kind: 'push' } | { kind: 'sms'; phoneNumber: string; text: string });
+  ({ kind: 'push' } | { kind: PhoneChannel; phoneNumber: string; text: string });

@@ -27,7 +27,7 @@ type Transition = {
 };
 
 /** All transitions. A profile begins as `pending`. */
-export const profileTransitions: readonly Transition[] = [
+const profileTransitions: readonly Transition[] = [
   {
     happening: 'received',
     from: ['pending'],

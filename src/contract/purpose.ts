@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Problem } from '../errors.ts';
 import { countJsonBytes } from '../lib/json.ts';
-import { Actions } from './actions.ts';
+import { Actions, listPhoneMessages } from './actions.ts';
 import type { Configuration } from './configuration.ts';
 import { duration, integer, integer32, oneMinute, oneSecond, Position, Text } from './values.ts';
 
@@ -347,7 +347,9 @@ export function checkPurposeSizes(
       const at = `${path}/states/${s}/events/${e}`;
       problems.push(
         ...tooLong(name, nameLength, `${at}/name`),
-        ...tooLong(actions.sms?.text, textLength, `${at}/actions/sms/text`),
+        ...listPhoneMessages(actions).flatMap(({ channel, text }) =>
+          tooLong(text, textLength, `${at}/actions/${channel}/text`),
+        ),
         ...tooLong(actions.display?.showText, textLength, `${at}/actions/display/showText`),
       );
       for (const [c, { sId }] of causes.entries())

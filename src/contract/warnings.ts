@@ -8,7 +8,7 @@ import {
   nearestName,
   type UnknownMember,
 } from '../lib/schema.ts';
-import type { Actions } from './actions.ts';
+import { type Actions, listPhoneMessages, type PhoneChannel } from './actions.ts';
 import type { Purpose, PurposePath } from './purpose.ts';
 import { normalizePhoneNumber } from './values.ts';
 
@@ -210,11 +210,13 @@ export function warnOfActions(purposes: readonly Purpose[], pathOf: PurposePath)
   return warnings;
 }
 
-function lacking({ sms, engine, display }: Actions): [name: string, what: string][] {
+function lacking(actions: Actions): [name: string, what: string][] {
+  const { engine, display } = actions;
   const found: [string, string][] = [];
-  if (sms && !sms.text) found.push(['sms', 'no SMS will be sent: it has no text']);
-  else if (sms?.phoneNumber.length === 0)
-    found.push(['sms', 'no SMS will be sent: it has no phoneNumber']);
+  for (const { channel, called, text, phoneNumber } of listPhoneMessages(actions))
+    if (!text) found.push([channel, `no ${called} will be sent: it has no text`]);
+    else if (phoneNumber.length === 0)
+      found.push([channel, `no ${called} will be sent: it has no phoneNumber`]);
   if (engine && engine.gotoStId === undefined && engine.gotoPuId === undefined)
     found.push(['engine', 'the device will not move: there is no gotoStId and no gotoPuId']);
   if (display && display.showText === undefined)
@@ -225,29 +227,35 @@ function lacking({ sms, engine, display }: Actions): [name: string, what: string
 /** Warns of phone numbers that are not in E.164 form: no provider can reach them. */
 export function warnOfNumberForms(purposes: readonly Purpose[], pathOf: PurposePath): Warning[] {
   const warnings: Warning[] = [];
-  for (const { phoneNumber, path } of listPhoneNumbers(purposes, pathOf)) {
+  for (const { phoneNumber, called, path } of listPhoneNumbers(purposes, pathOf)) {
     if (warnings.length >= maxWarnings) break;
     if (normalizePhoneNumber(phoneNumber) !== null) continue;
-    const what = `no SMS will be sent to ${phoneNumber}: not a valid E.164 phone number`;
+    const what = `no ${called} will be sent to ${phoneNumber}: not a valid E.164 phone number`;
     warnings.push(warning('number-form', path, what));
   }
   return warnings;
 }
 
-/** The phone numbers of all SMS actions, with their paths. */
+/** The telephone numbers of actions, with their places; `called` is what people call the message. */
 export function* listPhoneNumbers(purposes: readonly Purpose[], pathOf: PurposePath) {
-  for (const { phoneNumbers, path } of listSms(purposes, pathOf))
+  for (const { phoneNumbers, called, path } of listPhoneTexts(purposes, pathOf))
     for (const [n, phoneNumber] of phoneNumbers.entries())
-      yield { phoneNumber, path: `${path}/${n}` };
+      yield { phoneNumber, called, path: `${path}/phoneNumber/${n}` };
 }
 
-/** The SMS actions that have a text and a number. */
-export function* listSms(purposes: readonly Purpose[], pathOf: PurposePath) {
+type PhoneText = { channel: PhoneChannel; called: string; phoneNumbers: string[]; path: string };
+
+/** The actions that have a text and a telephone number, with their places. */
+export function* listPhoneTexts(
+  purposes: readonly Purpose[],
+  pathOf: PurposePath,
+): Generator<PhoneText> {
   for (const [index, { states }] of purposes.entries())
     for (const [s, { events }] of states.entries())
-      for (const [e, { actions }] of events.entries()) {
-        const { text, phoneNumber = [] } = actions.sms ?? {};
-        const path = `${pathOf(index)}/states/${s}/events/${e}/actions/sms/phoneNumber`;
-        if (text && phoneNumber.length > 0) yield { phoneNumbers: phoneNumber, path };
-      }
+      for (const [e, { actions }] of events.entries())
+        for (const { channel, called, text, phoneNumber } of listPhoneMessages(actions)) {
+          const path = `${pathOf(index)}/states/${s}/events/${e}/actions/${channel}`;
+          if (text && phoneNumber.length > 0)
+            yield { channel, called, phoneNumbers: phoneNumber, path };
+        }
 }

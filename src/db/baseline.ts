@@ -16,7 +16,7 @@ import {
 // Only 0.4.0 can run the migrations that an older database lacks.
 
 /** The last version that migrates databases of the versions before it, and its commit. */
-export const bridge = { version: '0.4.0', commit: '2b6ac1289c679c0c2d9fce0efa5bcb54fcc0a2ca' };
+const bridge = { version: '0.4.0', commit: '2b6ac1289c679c0c2d9fce0efa5bcb54fcc0a2ca' };
 
 /** The lowest version that could still write after each of these migrations. */
 const namesByLeastWriter: [leastWriter: string, names: string[]][] = [

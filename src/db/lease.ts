@@ -33,7 +33,7 @@ type LeaseOptions = {
   pace?: LeasePace;
 };
 
-export type DatabaseLease = {
+type DatabaseLease = {
   /** Releases the lease for others, and does not compete until `compete`. */
   rest(): void;
   compete(): void;
@@ -176,7 +176,7 @@ type OtherProcessesDeps = {
 };
 
 /** Knows whether other processes of the service keep the database busy. */
-export type OtherProcesses = {
+type OtherProcesses = {
   /** Cheap to call often. Also true before the first look, and if the database is slow to answer. */
   areBusy(): boolean;
   close(): void;

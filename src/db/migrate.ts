@@ -198,8 +198,6 @@ function nothing(): void {}
 /** The first version whose tables have a schema of their own. */
 const firstWriter = '0.2.0';
 
-type PlaceOptions = { version: string; pending: KnownMigration[] } & LockOptions;
-
 /**
  * Moves the tables, before the first of these migrations runs, to the schema where the programs that may write
  * afterwards look for them. In an empty database it creates that schema. Programs find tables by the schema's name, so
@@ -208,7 +206,7 @@ type PlaceOptions = { version: string; pending: KnownMigration[] } & LockOptions
 async function placeTables(
   client: pg.Client,
   { schema }: SchemaState,
-  { version, pending, ...lock }: PlaceOptions,
+  { version, pending, ...lock }: { version: string; pending: KnownMigration[] } & LockOptions,
 ): Promise<CurrentSchema> {
   const leastWriter = newestOf([schema?.leastWriter ?? firstWriter, leastWriterAfter(pending)]);
   if (schema?.leastWriter === leastWriter) return schema;

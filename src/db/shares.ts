@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { DomainError } from '../errors.ts';
-import { MemoryBudget, type Reservation } from '../lib/memory-budget.ts';
+import { FairBudget, type Reservation } from '../lib/fair-budget.ts';
 import { waitAtMost } from '../lib/wait.ts';
 import type { Database, Wait } from './database.ts';
 import type { Sql } from './sql.ts';
@@ -19,7 +19,7 @@ type SharesOptions = {
   /** Waits for a statement; see `createPatience`. */
   wait: Wait;
   /** How long a statement waits for a connection while other accounts use theirs. */
-  turnMs: number;
+  placeTimeoutMs: number;
 };
 
 export type SharedDatabase = {
@@ -43,18 +43,14 @@ const accountShare = 1 / 4;
  */
 export function shareOut(
   db: Database,
-  { connections, wait, turnMs }: SharesOptions,
+  { connections, wait, placeTimeoutMs }: SharesOptions,
 ): SharedDatabase {
   const current = new AsyncLocalStorage<Place>();
-  const budget = new MemoryBudget({
-    maxBytes: connections - Math.ceil(connections * reservedPart),
-    share: accountShare,
-    // Each waiting statement belongs to a request, and the memory for requests bounds those.
-    maxWaiting: Infinity,
-    maxWaitingOfKey: Infinity,
-  });
+  const shared = connections - Math.ceil(connections * reservedPart);
+  // Each waiting statement belongs to a request, and the memory for requests bounds those.
+  const budget = new FairBudget({ most: shared, mostOfKey: () => shared * accountShare });
 
-  async function inTurn<T>(work: (place: Place | null) => Promise<T>): Promise<T> {
+  async function withPlace<T>(work: (place: Place | null) => Promise<T>): Promise<T> {
     const place = current.getStore();
     if (!place || place.isHeld || place.request.hasEnded) return wait(work(null));
     const { request } = place;
@@ -68,7 +64,7 @@ export function shareOut(
       if (hasGivenUp) throw waitedTooLong();
       reservation = budget.enter(request.name, 1) ?? undefined;
       if (!reservation) throw waitedTooLong();
-      if (!reservation.isIn && !(await waitAtMost(reservation.entered, turnMs)))
+      if (!reservation.isIn && !(await waitAtMost(reservation.entered, placeTimeoutMs)))
         throw waitedTooLong();
       return work(place);
     };
@@ -85,11 +81,11 @@ export function shareOut(
     db: {
       ...db,
       query: ((text: string, values?: unknown[]) =>
-        inTurn(() => db.query(text, values))) as Sql['query'],
+        withPlace(() => db.query(text, values))) as Sql['query'],
       // All callers share one commit at a time, so no account is charged for it.
       confirmReads: () => wait(db.confirmReads()),
       transaction: (work, options) =>
-        inTurn((place) => {
+        withPlace((place) => {
           if (!place) return db.transaction(work, options);
           const held: Place = { request: place.request, isHeld: true };
           const run: typeof work = (tx) => current.run(held, () => work(tx));

@@ -27,7 +27,7 @@ import { yieldToEventLoop } from '../lib/event-loop.ts';
 import { isUuid } from '../lib/text.ts';
 import { type LimitsOf, refuseOversized } from '../quotas/quotas.ts';
 import { connectorsById, findDevices, toFound } from './list.ts';
-import { nameOf } from './queries.ts';
+import { replaceConfigurations } from './queries.ts';
 import { describeConnector, type RegisterDeviceDeps } from './register.ts';
 import { DescribedDevice, exampleConfiguration, noSuchDevice, OneDevice } from './schema.ts';
 
@@ -145,7 +145,7 @@ type ConfigurationRow = {
 };
 
 /** Configurations of devices with their profiles and state, by uuid; devices that do not exist are missing. */
-export async function listConfigurations(
+async function listConfigurations(
   db: Sql,
   uuids: string[],
 ): Promise<Map<string, ConfigurationRow & { account_id: number }>> {
@@ -181,23 +181,19 @@ async function updateConfiguration(
   configuration: Configuration,
 ): Promise<number | null> {
   // Locks the state's row first, as ingest does; otherwise the two could deadlock.
-  const { rows } = await tx.query<{ id: number }>(
+  const { rows } = await tx.query<{ deviceId: number }>(
     `
-      with changed as (
-        update device_state s
-           set version = version + 1
-          from device d
-         where d.uuid = $2 and d.account_id = $1 and s.device_id = d.id
-        returning s.device_id
-      )
-      update device d
-         set configuration = $3::text::json, name = $4, configured_at = now()
-        from changed
-       where d.id = changed.device_id
-      returning d.id`,
-    [accountId, uuid, JSON.stringify(configuration), nameOf(configuration)],
+      update device_state s
+         set version = version + 1
+        from device d
+       where d.uuid = $2 and d.account_id = $1 and s.device_id = d.id
+      returning s.device_id as "deviceId"`,
+    [accountId, uuid],
   );
-  return rows[0]?.id ?? null;
+  const [found] = rows;
+  if (!found) return null;
+  await replaceConfigurations(tx, [{ ...found, configuration }]);
+  return found.deviceId;
 }
 
 /** A device's configuration, state and profiles. */

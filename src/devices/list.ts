@@ -8,7 +8,14 @@ import { labelsOf } from '../http/router.ts';
 import { linkNext } from '../http/schema.ts';
 import { yieldToEventLoop } from '../lib/event-loop.ts';
 import type { Exports } from '../quotas/exports.ts';
-import { type ConnectorAddress, DeviceList, FleetQuery, intermittentAmong } from './schema.ts';
+import {
+  type ConnectorAddress,
+  DeviceList,
+  FleetQuery,
+  intermittentAmong,
+  type SearchedMember,
+  searchedMembers,
+} from './schema.ts';
 import { deriveToken } from './tokens.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
@@ -73,7 +80,7 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
       const devices: DeviceList['devices'] = [];
       const byId = connectorsById(connectors);
       for (const [n, row] of page.entries()) {
-        if (n % devicesInTurn === 0) await yieldToEventLoop();
+        if (n % devicesAtOnce === 0) await yieldToEventLoop();
         devices.push(toFound(tokenKeys, row, byId));
       }
       return { devices, counts: counts && { ...counts, matching }, timestamp: request.now() };
@@ -95,12 +102,12 @@ export function toFound(
   const protocol = connectors.get(row.connectorId)?.protocol;
   // If the connector is no longer configured, nothing better is known.
   const transport = connectors.get(row.heardAt)?.kind ?? 'mqtt';
-  const { serial, openAlarms, alarmSinceTs, refusedTs, mutedUntilTs, mutedReason } = row;
+  const { openAlarms, alarmSinceTs, refusedTs, mutedUntilTs, mutedReason } = row;
   return {
     ...toListed(keys, row),
     presence: presenceOf(row.connected ?? false, transport !== 'mqtt'),
     transport,
-    serial,
+    ...searchedOf(row),
     openAlarms,
     ...(protocol === undefined ? {} : { protocol }),
     ...(alarmSinceTs === null ? {} : { alarmSinceTs }),
@@ -186,7 +193,7 @@ async function readPage(
 }
 
 /** Devices whose tokens are derived before yielding: about 3 ms of work. */
-const devicesInTurn = 500;
+const devicesAtOnce = 500;
 
 /**
  * The answer of Get user devices, specification section 4.3, written as it is made. `keys`: tokens are derived from
@@ -201,8 +208,8 @@ export async function* writeDeviceList(
   let separator = '';
   for await (const rows of pages) {
     await yieldToEventLoop();
-    for (let from = 0; from < rows.length; from += devicesInTurn) {
-      const devices = rows.slice(from, from + devicesInTurn).map((row) => toListed(keys, row));
+    for (let from = 0; from < rows.length; from += devicesAtOnce) {
+      const devices = rows.slice(from, from + devicesAtOnce).map((row) => toListed(keys, row));
       yield separator + JSON.stringify(devices).slice(1, -1);
       separator = ',';
       await yieldToEventLoop();
@@ -227,24 +234,32 @@ function toListed(
   };
 }
 
-type FoundDevice = ListedDevice & {
-  id: number;
-  /** The connector that it was assigned. */
-  connectorId: number;
-  /** The connector where it is connected or was heard last; before that, the assigned one. */
-  heardAt: number;
-  serial: string;
-  sortKey: string;
-  openAlarms: number;
-  /** Null if it has no open alarm. */
-  alarmSinceTs: number | null;
-  /** Null unless its newest login was refused. */
-  refusedTs: number | null;
-  /** Null if it is not muted. */
-  mutedUntilTs: number | null;
-  /** Null if no reason was given, or if it is not muted. */
-  mutedReason: string | null;
-};
+function searchedOf(row: FoundDevice): Record<SearchedMember, string> {
+  const names = Object.keys(searchedMembers) as SearchedMember[];
+  return Object.fromEntries(names.map((name) => [name, row[name]])) as Record<
+    SearchedMember,
+    string
+  >;
+}
+
+type FoundDevice = ListedDevice &
+  Record<SearchedMember, string> & {
+    id: number;
+    /** The connector that it was assigned. */
+    connectorId: number;
+    /** The connector where it is connected or was heard last; before that, the assigned one. */
+    heardAt: number;
+    sortKey: string;
+    openAlarms: number;
+    /** Null if it has no open alarm. */
+    alarmSinceTs: number | null;
+    /** Null unless its newest login was refused. */
+    refusedTs: number | null;
+    /** Null if it is not muted. */
+    mutedUntilTs: number | null;
+    /** Null if no reason was given, or if it is not muted. */
+    mutedReason: string | null;
+  };
 
 /** As text, keys sort as their values do, except names: those are compared without case. */
 const sortKeys = {
@@ -281,7 +296,7 @@ export async function findDevices(
          where r.account_id = $1 and r.is_open and r.device_id = any(array(select id from page))
          group by r.device_id
       )
-      select page.*, d.serial,
+      select page.*, ${searchedColumns},
              d.connector_id as "connectorId",
              coalesce(page.heard_at, d.connector_id) as "heardAt",
              alarms.*, refused."refusedTs", m.until_at as "mutedUntilTs", m.reason as "mutedReason"
@@ -368,10 +383,14 @@ const profileFilters = {
   none: `not (${waits} or ${runs})`,
 };
 
+const searched = Object.entries(searchedMembers);
+const searchedColumns = searched.map(([name, { column }]) => `d.${column} as "${name}"`).join(', ');
+
 const search = `($3::text is null
-                  or strpos(lower(d.name), lower($3)) > 0
                   or starts_with(d.uuid::text, lower($3))
-                  or strpos(lower(d.serial), lower($3)) > 0)`;
+                  or ${['name', ...searched.map(([, { column }]) => column)]
+                    .map((column) => `strpos(lower(d.${column}), lower($3)) > 0`)
+                    .join(' or ')})`;
 
 /** Whether the device's connector cannot tell that it is there, as SQL. `ids`: the parameter with the connectors. */
 const isIntermittent = (ids: string) =>

@@ -192,7 +192,7 @@ type SavedSighting = Omit<PresentDevice, 'uuid'>;
 const namedAtOnce = 100;
 
 /** The notices for other processes about rows that were written, by account. */
-export function noticesOf(
+function noticesOf(
   saved: readonly SavedSighting[],
   find: (deviceId: number) => { uuid: string; accountId: number } | undefined,
 ): PresenceNotice[] {

@@ -78,9 +78,11 @@ function toEntry({ uuid, actor, ts }: NewDevice): NewEntry {
   return { kind: 'device-added', actor, ts, details: { deviceAuthUuid: uuid } };
 }
 
-/** PostgreSQL's text type takes every character except NUL. */
-export function nameOf({ device }: Configuration): string {
-  return (device.name ?? '').replaceAll('\0', '\uFFFD');
+/** A configuration as the table `device` keeps it: as JSON, with the name beside it. */
+export function toStored(configuration: Configuration): Pick<NewDevice, 'configuration' | 'name'> {
+  // PostgreSQL's text type takes every character except NUL.
+  const name = (configuration.device.name ?? '').replaceAll('\0', '\uFFFD');
+  return { configuration: JSON.stringify(configuration), name };
 }
 
 /** Null if the account has no such device. */
@@ -96,13 +98,17 @@ export async function findDeviceId(
   return rows[0]?.id ?? null;
 }
 
-/** Stores configurations that devices sent, in ingest's transaction; the last one of a device counts. */
+/**
+ * Replaces configurations of devices; the last one of a device counts. Whoever calls it must have locked the states of
+ * the devices, and makes what was computed from the previous configurations invalid.
+ */
 export async function replaceConfigurations(
   tx: Sql,
   changes: { deviceId: number; configuration: Configuration }[],
 ): Promise<void> {
   const last = [...new Map(changes.map((change) => [change.deviceId, change])).values()];
   if (last.length === 0) return;
+  const stored = last.map(({ configuration }) => toStored(configuration));
   await tx.query({
     name: 'devices-replace-configurations',
     text: `
@@ -112,8 +118,8 @@ export async function replaceConfigurations(
        where d.id = n.device_id`,
     values: [
       last.map(({ deviceId }) => deviceId),
-      last.map(({ configuration }) => JSON.stringify(configuration)),
-      last.map(({ configuration }) => nameOf(configuration)),
+      stored.map(({ configuration }) => configuration),
+      stored.map(({ name }) => name),
     ],
   });
 }

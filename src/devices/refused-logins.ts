@@ -183,7 +183,7 @@ const maxCounts = 8;
 const writtenAtOnce = 500;
 const perAccount = 100;
 /** Time between two writes of one uuid, in milliseconds. */
-const holdMs = 60_000;
+const writtenForMs = 60_000;
 
 type RefusalCount = Omit<RefusedLogins, 'uuid' | 'isOpen'>;
 type OfUuid = {
@@ -233,7 +233,7 @@ class RefusalCounts {
   }
 
   /** They could not be written: they wait again, and are due at once. */
-  putBack(rows: RefusedLogins[]): void {
+  requeue(rows: RefusedLogins[]): void {
     for (const { uuid, isOpen: _, ...count } of rows) {
       this.#add(uuid, undefined, count);
       const of = this.#known.peek(uuid);
@@ -260,7 +260,7 @@ class RefusalCounts {
     const picked: string[] = [];
     for (const uuid of this.#waiting) {
       const { accountId, writtenTs = 0 } = this.#known.peek(uuid) ?? {};
-      if (nowTs - writtenTs < holdMs) continue;
+      if (nowTs - writtenTs < writtenForMs) continue;
       const before = perOwner.get(accountId) ?? 0;
       perOwner.set(accountId, before + 1);
       (before < perAccount ? picked : rest).push(uuid);
@@ -295,7 +295,7 @@ type LoginWatchDeps = {
   intervalMs?: number;
 };
 
-export type RunningLoginWatch = LoginWatch & {
+type RunningLoginWatch = LoginWatch & {
   /** Writes what is due. */
   flush(): Promise<void>;
   close(): Promise<void>;
@@ -305,10 +305,10 @@ export type RunningLoginWatch = LoginWatch & {
 const maxLetIn = 50_000;
 const closedAtOnce = 1_000;
 /** Until this long after a login, another process may still write a refusal from before it. */
-const lateMs = holdMs + 15_000;
+const lateMs = writtenForMs + 15_000;
 
 /** A device's newest login, and the first one that the same write reports. */
-type LetIn = { ts: number; sinceTs: number; told: boolean };
+type LetIn = { ts: number; sinceTs: number; isWritten: boolean };
 
 /**
  * Anybody who knows a uuid can have its logins refused at will. So refusals are counted, a uuid is written at most once
@@ -323,8 +323,8 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
     const ts = clock();
     const before = letIn.get(deviceId);
     // Over HTTP every request is a login: many in a row become one write, unless one was refused between them.
-    if (before && (!before.told || refusals.refusedTs(uuid) < before.ts)) before.ts = ts;
-    else letIn.set(deviceId, { ts, sinceTs: ts, told: false });
+    if (before && (!before.isWritten || refusals.refusedTs(uuid) < before.ts)) before.ts = ts;
+    else letIn.set(deviceId, { ts, sinceTs: ts, isWritten: false });
     refusals.letIn(uuid, ts);
   }
 
@@ -334,7 +334,7 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
     try {
       await addRefusedLogins(db, rows);
     } catch (error) {
-      refusals.putBack(rows);
+      refusals.requeue(rows);
       throw error;
     }
   }
@@ -343,7 +343,7 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
   async function writeLetIn(): Promise<void> {
     const nowTs = clock();
     const due = [...letIn.entries()].filter(
-      ([, { sinceTs, told }]) => nowTs - sinceTs >= (told ? lateMs : intervalMs),
+      ([, { sinceTs, isWritten }]) => nowTs - sinceTs >= (isWritten ? lateMs : intervalMs),
     );
     for (let from = 0; from < due.length; from += closedAtOnce) {
       const some = due.slice(from, from + closedAtOnce);
@@ -352,8 +352,8 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
         some.map(([deviceId, { ts }]) => [deviceId, ts - 1]),
       );
       for (const [deviceId, login] of some)
-        if (login.told) letIn.delete(deviceId);
-        else login.told = true;
+        if (login.isWritten) letIn.delete(deviceId);
+        else login.isWritten = true;
     }
   }
 

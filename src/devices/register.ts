@@ -18,7 +18,7 @@ import {
   storeWithin,
 } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-import { insertDevices, nameOf, type NewDevice } from './queries.ts';
+import { insertDevices, type NewDevice, toStored } from './queries.ts';
 import {
   BatchRegistration,
   type ConnectorAddress,
@@ -189,9 +189,7 @@ async function prepare(
     const uuid = newUuid();
     const path = `/devices/${index}/protocol`;
     const { id: connectorId } = pickAsked(connectors, uuid, asked, path);
-    const configuration = JSON.stringify(one);
-    const name = nameOf(one);
-    devices.push({ uuid, connectorId, configuration, name, labels, secretId, ...by });
+    devices.push({ uuid, connectorId, ...toStored(one), labels, secretId, ...by });
   });
   return devices;
 }
@@ -287,10 +285,8 @@ export function registerRoute(deps: RegisterDeviceDeps): Route {
         async (keep) => {
           const uuid = newUuid();
           const connectorId = pickAsked(listConnectors(), uuid, asked).id;
-          const configuration = JSON.stringify(body);
           const by = doneBy(account, request);
-          const name = nameOf(body);
-          const device = { uuid, connectorId, configuration, name, labels, secretId, ...by };
+          const device = { uuid, connectorId, ...toStored(body), labels, secretId, ...by };
           const made = { uuid, connectorId, timestamp: request.now() };
           if (!keep) {
             await registerDevice(accountId, device);

@@ -6,7 +6,7 @@ import { findDeviceId } from './queries.ts';
 import { noSuchDevice, RejectionList, RejectionsQuery } from './schema.ts';
 
 /** A rejected item. `messageId` and `item` make a retry idempotent. */
-export type NewRejection = Rejection & {
+type NewRejection = Rejection & {
   deviceId: number;
   messageId: string;
   item: number;

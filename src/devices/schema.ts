@@ -34,7 +34,7 @@ export type ConnectorAddress = {
  * Picks a device's connector by rendezvous hashing: the one whose hash with the device's uuid is highest. Adding a
  * connector moves only the share of devices that it takes over. Throws if there is none.
  */
-export function pickConnector(
+function pickConnector(
   connectors: readonly ConnectorAddress[],
   deviceUuid: string,
 ): ConnectorAddress {
@@ -54,7 +54,7 @@ export const intermittentAmong = (
 
 /** The protocol that a registration may ask for. */
 const AskedProtocol = z.enum(['mqtt', 'http']);
-export type AskedProtocol = z.infer<typeof AskedProtocol>;
+type AskedProtocol = z.infer<typeof AskedProtocol>;
 
 const overHttp = ['http', 'https'];
 
@@ -164,6 +164,17 @@ const DeviceState = z
   .meta({ id: 'DeviceState' });
 type DeviceState = z.infer<typeof DeviceState>;
 
+/**
+ * Text members of a configuration's `device` that pages of the list show and its `search` looks in, beside the name.
+ * Each has a column of `device`, so that neither reads whole configurations: the trigger `set_device_serial` writes it.
+ */
+export const searchedMembers = {
+  serial: { column: 'serial', what: 'the serial number' },
+} satisfies Partial<Record<keyof Configuration['device'], { column: string; what: string }>>;
+export type SearchedMember = keyof typeof searchedMembers;
+
+const inPages = z.string().optional().meta({ description: 'In pages; empty if there is none.' });
+
 const Device = z
   .object({
     uuid: deviceUuid,
@@ -171,7 +182,9 @@ const Device = z
     state: DeviceState,
     name: z.string(),
     labels: z.array(z.string()),
-    serial: z.string().optional().meta({ description: 'In pages; empty if there are none.' }),
+    ...(Object.fromEntries(Object.keys(searchedMembers).map((name) => [name, inPages])) as {
+      [Name in SearchedMember]: typeof inPages;
+    }),
     connected: z.boolean().meta({
       description:
         'The device has a connection, or one of its requests waits for messages. A device that ' +
@@ -302,11 +315,20 @@ const Sort = z
 /** Where a page ends: the sort key as text, and the device. */
 const FleetCursor = z.tuple([cursorText, z.int().min(1)]);
 
+const searchedParts = Object.values(searchedMembers)
+  .map(({ what }) => `or of ${what}`)
+  .join(' ');
+
 /** The parameters of GET /v2/devices. Without any, the answer is that of the specification. */
 export const FleetQuery = z.object({
-  search: z.string().min(1).max(200).optional().meta({
-    description: 'A part of the name or of the serial number, or the start of the uuid.',
-  }),
+  search: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({
+      description: `A part of the name ${searchedParts}, or the start of the uuid.`,
+    }),
   label: labelQuery,
   online: flagQuery(
     'Only devices that are connected, or only those that are not; `presence` distinguishes ' +
@@ -357,7 +379,7 @@ const DeviceFilter = z
     id: 'DeviceFilter',
     description: 'The same filters as in the list of devices; empty: all devices.',
   });
-export type DeviceFilter = z.output<typeof DeviceFilter>;
+type DeviceFilter = z.output<typeof DeviceFilter>;
 
 /** Devices that one request may name; a filter may match any number. */
 const mostDevices = 10_000;

@@ -148,7 +148,7 @@ export function shorterWay(degrees: number): number {
  */
 function holdsAny(corners: Point[], xs: number[], y: number): boolean {
   // Counts edges modulo 2: an edge counts for all points to the west of its crossing.
-  const turns = new Uint8Array(xs.length + 1);
+  const crossings = new Uint8Array(xs.length + 1);
   let from = corners.at(-1);
   if (!from) return false;
   for (const to of corners) {
@@ -156,13 +156,13 @@ function holdsAny(corners: Point[], xs: number[], y: number): boolean {
     if (from.y > y !== to.y > y) {
       const crossing = from.x + ((y - from.y) / (to.y - from.y)) * (to.x - from.x);
       const west = countBelow(xs, crossing);
-      turns[west] = 1 - (turns[west] ?? 0);
+      crossings[west] = 1 - (crossings[west] ?? 0);
     }
     from = to;
   }
   let inside = 0;
   for (let index = xs.length; index > 0; index--) {
-    inside ^= turns[index] ?? 0;
+    inside ^= crossings[index] ?? 0;
     if (inside === 1) return true;
   }
   return false;

@@ -318,7 +318,7 @@ const hasSilence = ({ causes }: LiveEvent, index: number) =>
   (causes[index]?.time?.noneForMs ?? null) !== null;
 
 /** `runtime` is the object that was given if the evidence did not change. */
-export type Evaluation = { runtime: Runtime } & Evaluated;
+type Evaluation = { runtime: Runtime } & Evaluated;
 
 /**
  * Evaluates one measurement that was not evaluated before (`newestAfter`), without running ticks. A pure function: it

@@ -20,7 +20,7 @@ export function emptyWindow(baseline: number | undefined): CauseEvidence {
  * A window of one outcome that disagreed, without a baseline (`agreedOnce` is its counterpart). All causes that a
  * measurement met share it, so it is never changed, only replaced.
  */
-export const disagreedOnce: CauseEvidence = { ...emptyWindow(undefined), of: 1 };
+const disagreedOnce: CauseEvidence = { ...emptyWindow(undefined), of: 1 };
 
 /** A copy that `addOutcome` may change. */
 function copyOf(evidence: CauseEvidence): CauseEvidence {
@@ -29,7 +29,7 @@ function copyOf(evidence: CauseEvidence): CauseEvidence {
 }
 
 /** Whether the window is full of outcomes that disagreed, so that one more changes nothing. */
-export function isAllDisagreed(evidence: CauseEvidence, { windowLength }: CompiledCause): boolean {
+function isAllDisagreed(evidence: CauseEvidence, { windowLength }: CompiledCause): boolean {
   return evidence.matched === 0 && evidence.of === windowLength;
 }
 
@@ -102,7 +102,7 @@ export function holds(cause: CompiledCause, collected: CauseEvidence | null | un
  * Adds several outcomes to a long window at once: at most as many as still fit into the word ahead. The newest is the
  * lowest bit of `outcomes`. `agreed`: the newest measurement that did.
  */
-export function addOutcomes(
+function addOutcomes(
   evidence: CauseEvidence,
   { windowLength }: CompiledCause,
   outcomes: number,

@@ -67,7 +67,7 @@ function statisticAt(
 }
 
 /** What a cause of a live event has collected, and what it still lacks. */
-export const CauseExplanation = z.object({
+const CauseExplanation = z.object({
   sId: z.string(),
   orderId: z.int(),
   thresholds: Thresholds,
@@ -101,7 +101,7 @@ export const CauseExplanation = z.object({
     .meta({ id: 'SeenMeasurement' })
     .optional(),
 });
-export type CauseExplanation = z.infer<typeof CauseExplanation>;
+type CauseExplanation = z.infer<typeof CauseExplanation>;
 
 /** Without the time members (`explainTime`). */
 function explainCause(
@@ -146,7 +146,7 @@ function agreedOf(
 }
 
 /** A live event. `rung`: it notified people, and does not again until a cause disagrees or its state is entered. */
-export const EventExplanation = z.object({
+const EventExplanation = z.object({
   stId: z.int(),
   evId: z.int(),
   name: z.string(),
@@ -154,16 +154,16 @@ export const EventExplanation = z.object({
   rung: z.boolean(),
   causes: z.array(CauseExplanation),
 });
-export type EventExplanation = z.infer<typeof EventExplanation>;
+type EventExplanation = z.infer<typeof EventExplanation>;
 
 /** Where a device is in its profile, and how far each live event is from firing. */
-export const Explanation = z.object({
+const Explanation = z.object({
   pId: z.string(),
   puId: z.int(),
   stId: z.int(),
   events: z.array(EventExplanation),
 });
-export type Explanation = z.infer<typeof Explanation>;
+type Explanation = z.infer<typeof Explanation>;
 
 /** The time of the request, in ms, and when the device's connector was listening. */
 export type AskedAt = { nowTs: WallMs; listening?: Listening | undefined };
@@ -208,7 +208,7 @@ function explainEvent(
 }
 
 /** A cause's progress in words: "agrees for 3 of 10 minutes, holds in 6 min 40 s". */
-export function describeCause(cause: CauseExplanation, nowTs: WallMs): string {
+function describeCause(cause: CauseExplanation, nowTs: WallMs): string {
   if (cause.noneForMs !== undefined) return describeSilence(cause, cause.noneForMs, nowTs);
   const statistic = describeStatistic(cause);
   if (statistic !== null && cause.statistic === undefined) return statistic;
@@ -294,7 +294,7 @@ export function describeDuration(ms: number): string {
 const fewest = 5;
 
 /** How much of a duration has passed, in one unit: "3 of 10 minutes". Counts only whole units. */
-export function describeProgress(doneMs: number, ofMs: number): string {
+function describeProgress(doneMs: number, ofMs: number): string {
   const fits = ({ ms }: { ms: number }) => ofMs >= fewest * ms && ofMs % ms === 0;
   const { ms, word } = units.find(fits) ?? units[3];
   const done = Math.floor(Math.min(Math.max(0, doneMs), ofMs) / ms);
@@ -302,7 +302,7 @@ export function describeProgress(doneMs: number, ofMs: number): string {
 }
 
 /** What is known of an event's alarm, and of what keeps it from notifying. Times in ms. */
-export const AlarmStanding = z
+const AlarmStanding = z
   .object({
     state: z.enum(['open', 'acknowledged']).optional(),
     told: z.enum(['none', 'queued', 'told', 'withdrawn']).optional(),
@@ -311,7 +311,7 @@ export const AlarmStanding = z
     mutedUntilTs: z.int().optional(),
   })
   .meta({ id: 'AlarmStanding' });
-export type AlarmStanding = z.infer<typeof AlarmStanding>;
+type AlarmStanding = z.infer<typeof AlarmStanding>;
 
 /** What an event still lacks, and whether it would notify people if it fired now. */
 function describeEvent(

@@ -343,14 +343,14 @@ export function warnOfPolygons(purposes: readonly Purpose[], pathOf: PurposePath
 
 /** Whether its longitudes, each by the shorter way from the one before, add up to a full circle. */
 function isRoundPole(polygon: readonly Position[]): boolean {
-  let turned = 0;
+  let sumOfLongitude = 0;
   let from = polygon.at(-1);
   for (const to of polygon) {
-    turned += shorterWay(to.long - (from?.long ?? to.long));
+    sumOfLongitude += shorterWay(to.long - (from?.long ?? to.long));
     from = to;
   }
   // It is a full circle or nothing, apart from rounding.
-  return Math.abs(turned) > 180;
+  return Math.abs(sumOfLongitude) > 180;
 }
 
 function* listPolygons(purposes: readonly Purpose[], pathOf: PurposePath) {
@@ -365,7 +365,7 @@ function* listPolygons(purposes: readonly Purpose[], pathOf: PurposePath) {
 }
 
 /** How much is checked before the event loop does other work: some milliseconds. */
-const sizeOfTurn = 2_000;
+const sizeAtOnce = 2_000;
 
 /** The first hundred warnings of a profile (`listWarnings`). Other work runs in each `pause`. */
 export async function listWarningsYielding(
@@ -381,7 +381,7 @@ export async function listWarningsYielding(
     found.push(...part.warnings);
     if (found.length >= maxWarnings) break;
     size += part.size;
-    if (size < sizeOfTurn) continue;
+    if (size < sizeAtOnce) continue;
     size = 0;
     await pause();
   }

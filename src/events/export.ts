@@ -11,19 +11,21 @@ import {
   typeOf,
   walkSlices,
 } from '../exports/exports.ts';
-import {
-  type ExportedDevice,
-  listFilteredDevices,
-  refuseLabelList,
-} from '../exports/list-devices.ts';
+import { type ExportedDevice, listAskedDevices } from '../exports/list-devices.ts';
 import { stream } from '../http/answer.ts';
-import { refuseUnknown } from '../http/errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
-import { lastTs, stateQuery, timestamp } from '../http/schema.ts';
+import { lastTs, timestamp } from '../http/schema.ts';
 import { csvType, ndjsonType } from '../lib/text.ts';
 import type { Exports } from '../quotas/exports.ts';
-import { eventFilters, EventView } from './schema.ts';
+import {
+  comparisonOf,
+  eventFilterMembers,
+  type EventFilters,
+  findContradictions,
+  indexFor,
+} from './filter.ts';
+import { EventView } from './schema.ts';
 
 type EventExportDeps = { db: Database; exports: Pick<Exports, 'run'> };
 
@@ -48,18 +50,14 @@ export function eventExportRoute({ db, exports }: EventExportDeps): Route {
     auth: 'account',
     answerBytes: 16_777_216,
     query: EventExportQuery,
+    findContradictions,
     response: EventExport,
     handler: async ({ query, account, request }) => {
       const { accountId } = account;
-      const { devices: uuids, label, purpose, state, type, senses } = query;
+      const { devices: uuids, label, start = 0, end = lastTs, ...filters } = query;
       const named = { uuids, label, labels: labelsOf(account) };
-      await refuseLabelList(db, accountId, named);
-      const devices = await listFilteredDevices(db, accountId, named);
-      // With a label, some of the named devices may rightly be missing.
-      if (uuids && label === undefined) refuseUnknown(uuids, devices);
-      const { start = 0, end = lastTs, order } = query;
-      const cause = { puId: purpose ?? state?.puId, stId: state?.stId };
-      const filter = { type, senses, cause, start, end, order };
+      const devices = await listAskedDevices(db, accountId, named);
+      const filter = { ...filters, start, end };
       await refuseTooManyEvents(db, devices, filter);
       const media = typeOf(request);
       const blocks = await exports.run(
@@ -80,7 +78,7 @@ async function refuseTooManyEvents(
   devices: ExportedDevice[],
   filter: EventExportFilter,
 ): Promise<void> {
-  const { table, column, tags } = tagsOf(filter);
+  const { table, column, tags } = indexFor(filter);
   const text = `
     select from ${table}
      where device_id = any($1::bigint[]) and ${column} = any($2::text[])
@@ -96,24 +94,11 @@ async function refuseTooManyEvents(
 const EventExportQuery = z
   .strictObject({
     ...devicesMembers,
-    ...eventFilters,
-    purpose: z
-      .string()
-      .regex(/^-?\d{1,10}$/, 'expected a puId, such as 1')
-      .transform(Number)
-      .optional()
-      .meta({
-        description: 'Only events of this purpose, by its puId.',
-        example: '1',
-      }),
-    state: stateQuery.optional().meta({
-      description: 'Only events of this state of a purpose: puId:stId.',
-      example: '1:2',
-    }),
+    ...eventFilterMembers,
     ...rangeMembers,
   })
   .superRefine(needDevices);
-export type EventExportQuery = z.output<typeof EventExportQuery>;
+type EventExportQuery = z.output<typeof EventExportQuery>;
 
 const EventExport = z.object({ events: z.array(EventView), timestamp });
 
@@ -159,12 +144,8 @@ const csvRow = `(
          lateral (select string_agg(concat(s->>'sId', '=', s->>'val'), ' ') as senses
                     from json_array_elements(cause.senses) as s) as fired)`;
 
-/** Selects events of each device. Times in ms, inclusive. `senses`: at least one of them is among the causes. */
-type EventExportFilter = {
-  type?: 'device' | 'sense' | undefined;
-  senses?: string[] | undefined;
-  /** The purpose that caused them, and its state; absent: any. */
-  cause?: { puId?: number | undefined; stId?: number | undefined };
+/** Selects events of each device. Times in ms, inclusive. */
+type EventExportFilter = EventFilters & {
   start: number;
   end: number;
   order: 'asc' | 'desc';
@@ -195,8 +176,6 @@ const within = {
   desc: `e.ts < ms_to_timestamp(w.last_ms + 1) and (e.ts, e.key) >= (ms_to_timestamp(w.first_ms), '')`,
 };
 
-const engine = `body::json->'cause'->'engine'`;
-
 /** As `EventView` has it. `body` is an object and never empty. */
 const json = `concat(
   '{"timestamp":', ms, ',"type":"', type, '","deviceAuthUuid":"', uuid, '",',
@@ -219,7 +198,7 @@ export function walkEvents(
   format: EventFormat,
 ): AsyncGenerator<string> {
   // A sense event has an index entry for each of its senses, and this statement sorts them.
-  const most = Math.max(100, Math.floor((2 * blockEvents) / tagsOf(filter).tags.length));
+  const most = Math.max(100, Math.floor((2 * blockEvents) / indexFor(filter).tags.length));
   let next = Math.min(firstEvents, most);
   return walkSlices(devices, blockDevices, async (slice, after: Place | null) => {
     const row = await readBlock(sql, slice, { ...filter, after, most: next }, format);
@@ -230,17 +209,9 @@ export function walkEvents(
   });
 }
 
-/** The index column that finds the events, and the values to look for in it. */
-function tagsOf({ type, senses }: Pick<EventExportFilter, 'type' | 'senses'>) {
-  if (senses?.length)
-    return { table: 'event_sense', column: 's_id', type: `'sense'`, tags: senses };
-  const tags = type ? [type] : ['device', 'sense'];
-  return { table: 'event', column: 'type', type: 'e.type', tags };
-}
-
 /**
- * Reads events after `after` of the slice's first device, then of the others, until there are enough. Events that
- * the purpose or state filters out count too, so that a statement is bounded however few match.
+ * Reads events after `after` of the slice's first device, then of the others, until there are enough. Events that a
+ * filter without an index leaves out count too, so that a statement is bounded however few match.
  */
 async function readBlock(
   sql: Sql,
@@ -248,8 +219,9 @@ async function readBlock(
   filter: EventExportFilter & { after: Place | null; most: number },
   format: EventFormat,
 ): Promise<BlockRow | undefined> {
-  const { start, end, order, after, most, cause = {} } = filter;
-  const { table, column, type, tags } = tagsOf(filter);
+  const { start, end, order, after, most } = filter;
+  const { table, column, type, tags } = indexFor(filter);
+  const comparison = comparisonOf(filter, 10);
   const { text, separator } = texts[format];
   const beyond = order === 'asc' ? '>' : '<';
   const inOrder = `place, ts ${order}, key ${order}, type ${order}`;
@@ -288,8 +260,7 @@ async function readBlock(
              last.n < last.count or last.count = $9 as "isFull",
              (select string_agg(${text}, '${separator}' order by n)
                 from block
-               where ($10::text is null or ${engine}->>'puId' = $10)
-                 and ($11::text is null or ${engine}->>'stId' = $11)) as text
+               where ${comparison.sql}) as text
         from (select * from block order by n desc limit 1) last`,
     values: [
       slice.map(({ id }) => id),
@@ -301,8 +272,7 @@ async function readBlock(
       after?.key ?? null,
       after?.type ?? null,
       most,
-      cause.puId?.toString() ?? null,
-      cause.stId?.toString() ?? null,
+      ...comparison.values,
     ],
   });
   return rows[0];

@@ -2,14 +2,13 @@ import type { QueryConfig } from 'pg';
 import type { SenseEvent } from '../contract/event.ts';
 import type { Sql } from '../db/sql.ts';
 import { lastTs } from '../http/schema.ts';
+import { type EventFilters, findContradictions, indexFor } from './filter.ts';
 import type { EventCursor, EventRow } from './schema.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Events of one device, by type or by the senses among their causes. Times in ms, inclusive. */
-export type EventFilter = {
+/** Events of one device that match the filters. Times in ms, inclusive. */
+export type ListedRange = Pick<EventFilters, 'type' | 'senses'> & {
   deviceId: number;
-  type?: 'device' | 'sense' | undefined;
-  senses?: string[] | undefined;
   start: number;
   end?: number | undefined;
   /** Only events that come after this one in the list. */
@@ -31,11 +30,11 @@ const recentMs = 14 * 86_400_000;
  */
 export async function listEvents(
   sql: Sql,
-  filter: EventFilter,
+  filter: ListedRange,
   nowTs: WallMs,
 ): Promise<ListedEvent[]> {
-  const { type, senses, start, end = lastTs, after } = filter;
-  if (type === 'device' && senses?.length) return [];
+  const { start, end = lastTs, after } = filter;
+  if (findContradictions(filter).length > 0) return [];
   const recentTs = Math.max(start, nowTs - recentMs);
   if (!after && recentTs <= end) {
     const recent = await sql.query<ListedEvent>(recentEventsQuery({ ...filter, start: recentTs }));
@@ -50,7 +49,7 @@ export async function listEvents(
  * named so that the plan over all chunks, which takes longer than the query, is made once. Its parameters are
  * hidden from the planner, so that planning each query anew never looks cheaper.
  */
-export function listEventsQuery(filter: EventFilter): QueryConfig {
+function listEventsQuery(filter: ListedRange): QueryConfig {
   return toQuery(filter, 'offset 0');
 }
 
@@ -58,45 +57,24 @@ export function listEventsQuery(filter: EventFilter): QueryConfig {
  * The same query, planned each time with known times: planning over a few chunks takes less time than opening a
  * plan over a year of them.
  */
-export function recentEventsQuery(filter: EventFilter): QueryConfig {
+function recentEventsQuery(filter: ListedRange): QueryConfig {
   const { text, values } = toQuery(filter, '');
   return { text, values };
 }
 
 /** A sub-select with `offset 0` hides its contents from the planner. */
-function toQuery(filter: EventFilter, hidden: 'offset 0' | ''): QueryConfig {
-  const { deviceId, type, senses, start, end = lastTs, after = [lastTs, ''] } = filter;
-  const bySense = senses !== undefined && senses.length > 0;
-  return {
-    name: bySense ? 'list-events-by-sense' : 'list-events',
-    text: bySense
-      ? byTag('event_sense', 's_id', `'sense'`, hidden)
-      : byTag('event', 'type', 'tag', hidden),
-    values: [
-      deviceId,
-      bySense ? senses : type ? [type] : ['device', 'sense'],
-      start,
-      Math.min(end, after[0]),
-      ...after,
-    ],
-  };
-}
-
-function byTag(
-  table: 'event' | 'event_sense',
-  column: 'type' | 's_id',
-  type: string,
-  hidden: string,
-): string {
-  return `
-    select distinct on (ts, key) ${type} as type, ts, key, seq, body
+function toQuery(filter: ListedRange, hidden: 'offset 0' | ''): QueryConfig {
+  const { deviceId, start, end = lastTs, after = [lastTs, ''] } = filter;
+  const { table, column, type, tags } = indexFor(filter);
+  const text = `
+    select distinct on (ts, key) type, ts, key, seq, body
       from (select $1::bigint as device_id, $2::text[] as tags,
                    ms_to_timestamp($3) as first_ts, ms_to_timestamp($4) as last_ts,
                    ms_to_timestamp($5) as after_ts, $6::text as after_key
             ${hidden}) asked
      cross join unnest(asked.tags) as wanted (tag)
      cross join lateral (
-       select e.ts, e.key, e.seq, e.body
+       select ${type} as type, e.ts, e.key, e.seq, e.body
          from ${table} e
         where e.device_id = asked.device_id
           and e.${column} = wanted.tag
@@ -106,6 +84,8 @@ function byTag(
         limit ${pageRows}) found
      order by ts desc, key desc
      limit ${pageRows}`;
+  const values = [deviceId, tags, start, Math.min(end, after[0]), ...after];
+  return { name: `list-${table}`, text, values };
 }
 
 /** Finds the id of a device's recorded event by its cause; undefined if no such event is recorded. */

@@ -17,6 +17,7 @@ import { eventStreamType } from '../streams/server-sent.ts';
 import type { StreamCount } from '../streams/subscriber.ts';
 import { eventExportRoute } from './export.ts';
 import type { WalkAlarms } from './feed.ts';
+import { eventFilterMembers, type EventFilters, findContradictions } from './filter.ts';
 import { listEvents } from './queries.ts';
 import { EventList, EventQuery, EventView, toEventView } from './schema.ts';
 import {
@@ -47,6 +48,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
       answerBytes: 2_097_152,
       params: DeviceParams,
       query: EventQuery,
+      findContradictions,
       response: EventList,
       handler: async ({ params, query, account, request }) => {
         const deviceId = await getDeviceId(account.accountId, params.deviceAuthUuid);
@@ -87,6 +89,10 @@ type StreamRoutesDeps = {
   refusalPauseMs?: number;
 };
 
+const StreamedEventsQuery = z.strictObject(eventFilterMembers);
+
+type Asked = { deviceUuid: string | null; filters: EventFilters };
+
 const documentation = {
   method: 'get' as const,
   tag: 'Events',
@@ -95,6 +101,8 @@ const documentation = {
   response: z.union([EventView, AlarmChange]).meta({ id: 'EventMessage' }),
   answerBytes: 8_192,
   isEndless: true,
+  query: StreamedEventsQuery,
+  findContradictions,
 };
 
 const description =
@@ -102,16 +110,20 @@ const description =
   'stream may repeat events (compare `eventId`) but skips none. The stream ends when its token ' +
   'does. Changes of alarms have the SSE event name `alarm` (events have none), with ids in the ' +
   "same order. After more than a day's absence, each alarm that changed is sent once, as it is " +
-  'now.';
+  'now. The filters choose events; changes of alarms are always sent.';
 
 /** Streams events as they are stored; an addition to the specification. */
 function streamRoutes(deps: StreamRoutesDeps): Route[] {
   const { db, bus, broadcaster, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
   const { onAccountDisabled = () => () => undefined } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
-  const open = (account: Account, deviceUuid: string | null, request: RequestInfo) =>
-    refuseSlowly(() => openCounted(account, deviceUuid, request), request);
-  const openCounted = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
+  const open = (account: Account, asked: Asked, request: RequestInfo) =>
+    refuseSlowly(() => openCounted(account, asked, request), request);
+  const openCounted = async (
+    account: Account,
+    { deviceUuid, filters }: Asked,
+    request: RequestInfo,
+  ) => {
     const { accountId } = account;
     const releases = [await deps.streams.count(accountId)];
     const release = (): void => {
@@ -128,7 +140,12 @@ function streamRoutes(deps: StreamRoutesDeps): Route[] {
       const { reach, leave } = await deps.reaches.open(filter);
       releases.push(leave);
       const recheck = () => Promise.all([getDeviceId(), reach.refresh()]);
-      const readable = await read(account, eventFilterOf(deviceId, reach), recheck, request);
+      const readable = await read(
+        account,
+        eventFilterOf(deviceId, reach, filters),
+        recheck,
+        request,
+      );
       readable.once('close', release);
       return stream(eventStreamType, readable);
     } catch (error) {
@@ -165,7 +182,8 @@ function streamRoutes(deps: StreamRoutesDeps): Route[] {
       summary: "Stream the events of all the account's devices",
       description,
       errors: [400, 401, 403, 503],
-      handler: ({ account, request }) => open(account, null, request),
+      handler: ({ account, query, request }) =>
+        open(account, { deviceUuid: null, filters: query }, request),
     }),
     defineRoute({
       ...documentation,
@@ -176,7 +194,8 @@ function streamRoutes(deps: StreamRoutesDeps): Route[] {
       description,
       errors: [400, 401, 403, 404, 503],
       params: DeviceParams,
-      handler: ({ params, account, request }) => open(account, params.deviceAuthUuid, request),
+      handler: ({ params, query, account, request }) =>
+        open(account, { deviceUuid: params.deviceAuthUuid, filters: query }, request),
     }),
   ];
 }

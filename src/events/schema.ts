@@ -7,10 +7,10 @@ import {
   cursorTs,
   deviceUuid,
   limitQuery,
-  namesOf,
   timestamp,
   timestampQuery,
 } from '../http/schema.ts';
+import { indexedFilterMembers } from './filter.ts';
 
 const EngineCause = z
   .object({
@@ -83,22 +83,9 @@ export type EventView = z.infer<typeof EventView>;
 export const EventCursor = z.tuple([cursorTs, cursorText]);
 export type EventCursor = z.infer<typeof EventCursor>;
 
-/** Filters by type, and by the senses among an event's causes. */
-export const eventFilters = {
-  type: z.enum(['device', 'sense']).optional().meta({ description: 'Only events of this type.' }),
-  senses: z
-    .string()
-    .transform(namesOf)
-    .refine((senses) => senses.length <= 256, 'names more than 256 senses')
-    .optional()
-    .meta({
-      description: 'Only sense events with at least one of these among their causes: 0x1a,0x1b',
-    }),
-};
-
 /** Specification section 4.4. */
 export const EventQuery = z.object({
-  ...eventFilters,
+  ...indexedFilterMembers,
   limit: limitQuery(10),
   start: timestampQuery.default(0),
   end: timestampQuery.optional(),

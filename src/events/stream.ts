@@ -4,6 +4,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { WakeableRest } from '../lib/wait.ts';
+import { createFairRunner } from '../quotas/quotas.ts';
 import {
   parsePosition,
   readPosition,
@@ -34,6 +35,7 @@ import {
   type StreamScope,
   type WalkAlarms,
 } from './feed.ts';
+import { type EventFilters, isMatch } from './filter.ts';
 import { toAlarmChange, toEventView } from './schema.ts';
 
 type EventSourceDeps = {
@@ -260,8 +262,7 @@ export function createEventBroadcaster({
   ...options
 }: EventBroadcasterOptions): EventBroadcaster {
   const byAccount = new Map<number, AccountEvents>();
-  const lines = new Map<number, Promise<unknown>>();
-  const nextSlice = createSlices();
+  const slicesOf = createSlices();
   let ends: (() => void)[] = [];
 
   const listen = (): void => {
@@ -280,6 +281,7 @@ export function createEventBroadcaster({
       byAccount.delete(accountId);
       if (byAccount.size === 0) for (const end of ends) end();
     };
+    const nextSlice = slicesOf(accountId);
     const ofAccount = new AccountEvents({ ...options, accountId, nextSlice, onEnd });
     byAccount.set(accountId, ofAccount);
     return ofAccount;
@@ -292,23 +294,7 @@ export function createEventBroadcaster({
       const subscriber = await ofAccount.join(filter);
       return { subscriber, leave: () => ofAccount.leave(subscriber) };
     },
-    async alone(accountId, work) {
-      const before = lines.get(accountId);
-      const own = (async () => {
-        await before;
-        return work();
-      })();
-      const settled = own.then(
-        () => undefined,
-        () => undefined,
-      );
-      lines.set(accountId, settled);
-      try {
-        return await own;
-      } finally {
-        if (lines.get(accountId) === settled) lines.delete(accountId);
-      }
-    },
+    alone: createFairRunner(1),
   };
 }
 
@@ -490,13 +476,20 @@ export type EventFilter = StreamScope & {
   hasIds: boolean;
 };
 
-/** For the streams of events alone: all devices of an account, or one of them. */
-export function eventFilterOf(deviceId: number | null, reach: Reach): EventFilter {
+/**
+ * For the streams of events alone: all devices of an account, or one of them. The filters choose events; changes of
+ * alarms are not events, so all of them are sent.
+ */
+export function eventFilterOf(
+  deviceId: number | null,
+  reach: Reach,
+  asked: EventFilters,
+): EventFilter {
   return {
     accountId: reach.accountId,
     deviceId,
-    key: `events of ${reach.key}`,
-    takes: (row) => reach.has(row.deviceId),
+    key: JSON.stringify([reach.key, asked]),
+    takes: (row) => reach.has(row.deviceId) && (row.type === 'alarm' || isMatch(asked, row)),
     hasIds: true,
   };
 }

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.ts';
+import { refuseUnknown } from '../http/errors.ts';
 import { invalid } from '../http/route.ts';
 
 /** Selects devices of an account. Absent members: any. `labels`: those with at least one of them; null: any. */
@@ -8,7 +9,29 @@ type ExportFilter = {
   labels?: readonly string[] | null;
 };
 
+type Page = { limit: number; after: number };
+const wholeList: Page = { limit: 2_147_483_647, after: 0 };
+
 export type ExportedDevice = { id: number; uuid: string };
+
+/**
+ * The devices that a request asks for, in the order of registration: all, or a page. Throws `not-found` if a named
+ * device does not exist, and `invalid-input` as `refuseLabelList` does.
+ */
+export async function listAskedDevices(
+  sql: Sql,
+  accountId: number,
+  filter: ExportFilter,
+  { labelPath, page = wholeList }: { labelPath?: string | undefined; page?: Page } = {},
+): Promise<ExportedDevice[]> {
+  await refuseLabelList(sql, accountId, filter, labelPath);
+  if (!filter.uuids) return listFilteredDevices(sql, accountId, filter, page);
+  const { limit, after } = page;
+  const found = await listFilteredDevices(sql, accountId, filter);
+  // With a label, some of the named devices may rightly be missing. One may be removed before its page is read.
+  if (filter.label === undefined && after === 0) refuseUnknown(filter.uuids, found);
+  return found.filter(({ id }) => id > after).slice(0, limit);
+}
 
 /**
  * The account's devices that the filter selects, in the order of registration: all, or at most `limit` after the
@@ -18,7 +41,7 @@ export async function listFilteredDevices(
   sql: Sql,
   accountId: number,
   { uuids, label, labels }: ExportFilter,
-  { limit, after }: { limit: number; after: number } = { limit: 2_147_483_647, after: 0 },
+  { limit, after }: Page = wholeList,
 ): Promise<ExportedDevice[]> {
   const { rows } = await sql.query<ExportedDevice>({
     name: 'list-filtered-devices',

@@ -207,7 +207,7 @@ const feedRows = 20_000;
  * up first; the caller then calls again, as it does after an interruption. Nothing may be stored for these devices
  * any more. `accountId`: whose they were; if unknown, the feeds keep their rows until they are a day old.
  */
-export async function purgeDevices(
+async function purgeDevices(
   db: Database,
   { accountId, deviceIds }: RemovedDevices,
   step: ClearingStep,
@@ -354,7 +354,7 @@ type OwnedRows = {
 };
 
 /** Removed devices of one account; null: an earlier version removed them, and whose they were is unknown. */
-export type RemovedDevices = { accountId: number | null; deviceIds: number[] };
+type RemovedDevices = { accountId: number | null; deviceIds: number[] };
 
 /** The most rows that one transaction deletes. */
 const pieceRows = 5_000;
@@ -372,7 +372,7 @@ const piecesOfStep = 20;
 const longestRestMs = 250;
 
 /** How much is deleted before other accounts' removals continue. */
-export class ClearingStep {
+class ClearingStep {
   readonly #monotonicClock: MonotonicClock;
   readonly #signal: AbortSignal;
   #left = piecesOfStep;
@@ -436,7 +436,7 @@ const ofAccount = (table: string): OwnedRows => ({ table, owner: 'account_id' })
  * tokens) or wait to be sent to them. The history follows (`purgeDevices`), then the device's row, which cascades to
  * tables with one or a few rows per device. `test/history/cascades.test.ts` lists all tables with the reason.
  */
-export const deviceRows: readonly OwnedRows[] = [
+const deviceRows: readonly OwnedRows[] = [
   ofDevice('notification'),
   ofDevice('alarm'),
   ofDevice('alarm_snooze'),
@@ -448,7 +448,7 @@ export const deviceRows: readonly OwnedRows[] = [
 const kindsOfAccount = `kind in ('account', 'recipient', 'confirmations', 'webhook', 'sms')`;
 
 /** Rows of an account that name people. `forgetPersons` deletes what fits into one transaction; the rest goes first. */
-export const personalRows: readonly OwnedRows[] = [
+const personalRows: readonly OwnedRows[] = [
   ofAccount('contact'),
   ofAccount('push_token'),
   ofAccount('email_change'),
@@ -469,7 +469,7 @@ export const personalRows: readonly OwnedRows[] = [
 ];
 
 /** Other rows of an account that can be many. They go when none of its devices is left. */
-export const accountRows: readonly OwnedRows[] = [
+const accountRows: readonly OwnedRows[] = [
   ofAccount('profile'),
   ofAccount('profile_content'),
   ofAccount('account_event'),
@@ -477,6 +477,12 @@ export const accountRows: readonly OwnedRows[] = [
   ofAccount('event_feed'),
   ofAccount('alarm_change'),
 ];
+
+/** All that is deleted in pieces; `test/history/cascades.test.ts` compares it with the foreign keys. */
+export const ownedRows = {
+  ofDevices: deviceRows,
+  ofAccounts: [...personalRows, ...accountRows],
+} satisfies Record<string, readonly OwnedRows[]>;
 
 /**
  * Deletes what of an account names people, in the transaction that marks it as removed: at most `pieceRows` of each

@@ -92,7 +92,7 @@ export type FailedJob = {
  * "failed" of runs that did everything (TimescaleDB with PostgreSQL 15.20). Otherwise the first sign would be a full
  * disk.
  */
-export async function listFailedJobs(sql: Sql): Promise<FailedJob[]> {
+async function listFailedJobs(sql: Sql): Promise<FailedJob[]> {
   if ((await readHistoryKind(sql)) === 'plain') return [];
   const { rows } = await sql.query<FailedJob>(
     `select j.job_id as "jobId",

@@ -114,15 +114,15 @@ export function readKey(ctx: Context): string | null {
 }
 
 /** Bytes hashed before the loop yields to other requests. */
-const lengthInTurn = 1_048_576;
+const lengthAtOnce = 1_048_576;
 
 /** The hash of a request's method, path, query and body. The body must have been read. */
 export async function fingerprintOf(ctx: Context): Promise<Buffer> {
   const { bodyBytes: bytes = Buffer.alloc(0) } = ctx.state as RequestState;
   const hash = createHash('sha256').update(`${ctx.method} ${ctx.originalUrl}\n`);
-  for (let at = 0; at < bytes.length; at += lengthInTurn) {
+  for (let at = 0; at < bytes.length; at += lengthAtOnce) {
     if (at > 0) await yieldToEventLoop();
-    hash.update(bytes.subarray(at, at + lengthInTurn));
+    hash.update(bytes.subarray(at, at + lengthAtOnce));
   }
   return hash.digest();
 }

@@ -3,9 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from '@koa/cors';
 import Koa, { type Context, type Middleware } from 'koa';
 import helmet from 'koa-helmet';
-import { MemoryBudget } from '../lib/memory-budget.ts';
+import { MemoryBudget } from '../lib/fair-budget.ts';
 import type { Clock } from '../lib/clock-readings.ts';
-import { dropUnreadBody } from '../lib/request-body.ts';
+import { UnreadBodies } from '../lib/request-body.ts';
 import type { Logger } from '../log/logger.ts';
 import { type Allowance, type FindAddress, plain, trustProxies, trusts } from './answer.ts';
 import { createBodyReader, type RequestState } from './body.ts';
@@ -47,6 +47,8 @@ export type AppOptions = {
   /** Largest request body, in bytes; 1 MiB. */
   bodyLimitBytes?: number;
   compress?: CompressOptions;
+  /** The process's; its own if absent. */
+  unreadBodies?: UnreadBodies;
   /** Origins from which browsers may call; none by default, `*` for any. */
   corsOrigins?: string[];
   /** Addresses and networks of proxies whose `X-Forwarded-For` counts; none by default. */
@@ -66,7 +68,7 @@ export function createApp(
   ownPace: RouterDeps['ownPace'],
 ): Koa {
   const { routes, authenticate, log, clock, observe = () => {} } = options;
-  const { isLeaving = () => false } = options;
+  const { isLeaving = () => false, unreadBodies = new UnreadBodies() } = options;
   const app = new Koa();
   const { trustedProxies = [] } = options;
   const findAddress = trustProxies(trustedProxies);
@@ -78,7 +80,9 @@ export function createApp(
       'An answer was interrupted.',
     ),
   );
-  app.use(guard({ log, findAddress, isTrusted, clock, observe, stopping, isLeaving }));
+  app.use(
+    guard({ log, findAddress, isTrusted, clock, observe, stopping, isLeaving, unreadBodies }),
+  );
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
   app.use(compress(options.compress));
@@ -143,6 +147,7 @@ type GuardDeps = {
   stopping: AbortSignal;
   /** Whether the service is about to stop but still serves. */
   isLeaving: () => boolean;
+  unreadBodies: UnreadBodies;
 };
 
 /** Characters of a path that are logged: a path may be as long as a request's head. */
@@ -168,7 +173,7 @@ function guard(deps: GuardDeps): Middleware {
       await next();
     } catch (error) {
       answerError(deps, ctx, state, error);
-      await endConnection(ctx);
+      await endConnection(ctx, deps.unreadBodies);
     }
     // The service is stopping: the client's next request belongs on another connection, to another process.
     if (deps.stopping.aborted || deps.isLeaving()) ctx.set('Connection', 'close');
@@ -177,10 +182,10 @@ function guard(deps: GuardDeps): Middleware {
 }
 
 /** The unread rest of a refused request is not the next request. */
-async function endConnection(ctx: Context): Promise<void> {
+async function endConnection(ctx: Context, unreadBodies: UnreadBodies): Promise<void> {
   if (ctx.req.complete) return;
   ctx.set('Connection', 'close');
-  await dropUnreadBody(ctx.req, (ctx.state as RequestState).address);
+  await unreadBodies.drop(ctx.req, (ctx.state as RequestState).address);
 }
 
 function answerError(deps: GuardDeps, ctx: Context, state: RequestState, error: unknown): void {

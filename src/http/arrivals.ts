@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { network } from '../lib/address.ts';
-import { MemoryBudget, type Reservation } from '../lib/memory-budget.ts';
+import { MemoryBudget, type Reservation } from '../lib/fair-budget.ts';
 import { LoopScheduler } from '../lib/event-loop.ts';
 import { plain } from './answer.ts';
 import { bufferAtMost, createSocketReads, readOn } from './socket-reads.ts';
@@ -55,7 +55,7 @@ export class OneByOne {
   readonly #options: OneByOneOptions;
   readonly #lines = new WeakMap<Socket, Line>();
   readonly #readThrough = createSocketReads();
-  readonly #turns = new LoopScheduler({ perTurn, mostMs });
+  readonly #scheduler = new LoopScheduler({ perTurn, mostMs });
   readonly #ahead: MemoryBudget;
   #count = 0;
 
@@ -67,7 +67,7 @@ export class OneByOne {
 
   /** Connections whose bytes could be parsed now but wait for their turn. */
   get waiting(): number {
-    return this.#turns.waiting;
+    return this.#scheduler.waiting;
   }
 
   /** Whether a request of the connection is under way. */
@@ -183,16 +183,16 @@ export class OneByOne {
   #ask(line: Line): void {
     if (line.held === null || line.isQueued || !line.mayParse()) return;
     line.isQueued = true;
-    this.#turns.wait({ address: line.address, who: line.name }, () => this.#takeTurn(line));
+    this.#scheduler.wait({ address: line.address, who: line.name }, () => this.#serveLine(line));
   }
 
-  #takeTurn(line: Line): number {
+  #serveLine(line: Line): number {
     const { socket, held } = line;
     line.isQueued = false;
     if (held === null || socket.destroyed) return 0;
-    const turn = { cost: 0 };
-    const parsed = this.#parse(line, held, turn);
-    if (line.held === null) return turn.cost;
+    const spent = { cost: 0 };
+    const parsed = this.#parse(line, held, spent);
+    if (line.held === null) return spent.cost;
     const rest = held.subarray(parsed);
     line.held = rest.length === 0 ? null : rest;
     if (line.isReleased) this.#handOn(line, rest);
@@ -203,7 +203,7 @@ export class OneByOne {
       line.drop();
       if (!line.isPaused) resume(socket);
     }
-    return turn.cost;
+    return spent.cost;
   }
 
   #handOn(line: Line, rest: Buffer): void {
@@ -213,18 +213,18 @@ export class OneByOne {
   }
 
   /**
-   * Hands over what may be parsed now, and returns how many bytes that was. With `turn`, it is this connection's turn,
-   * and one piece that costs something is parsed. Without, parsing uses what is left of the current turn of the event
-   * loop.
+   * Hands over what may be parsed now, and returns how many bytes that was. With `spent`, it is the turn of this
+   * connection, and one piece that costs something is parsed. Without, parsing uses what is left of the current turn of
+   * the event loop.
    */
-  #parse(line: Line, bytes: Buffer, turn?: { cost: number }): number {
+  #parse(line: Line, bytes: Buffer, spent?: { cost: number }): number {
     let parsed = 0;
     while (parsed < bytes.length && line.mayParse()) {
       const rest = bytes.subarray(parsed);
       const { length, cost } = line.next(rest);
       if (cost > 0) {
-        if (turn ? turn.cost > 0 : !this.#turns.takeNow(cost)) break;
-        if (turn) turn.cost = cost;
+        if (spent ? spent.cost > 0 : !this.#scheduler.takeNow(cost)) break;
+        if (spent) spent.cost = cost;
       }
       line.hand(rest.subarray(0, length));
       parsed += length;
@@ -360,7 +360,7 @@ type RequestSchedulerOptions = {
   largeBytes?: number;
 };
 
-export type RequestScheduler = {
+type RequestScheduler = {
   /**
    * Runs `go` now or when it is its turn. False: waiting requests already take too much memory, and `go` will not run.
    */
@@ -396,7 +396,7 @@ export function createRequestScheduler(options: RequestSchedulerOptions): Reques
     maxWaiting: 0,
     maxWaitingOfKey: 0,
   });
-  const turns = new LoopScheduler({ perTurn, crowd: { size: crowd, pauseMs: crowdPauseMs } });
+  const scheduler = new LoopScheduler({ perTurn, crowd: { size: crowd, pauseMs: crowdPauseMs } });
 
   function wait(request: IncomingMessage, go: () => void): boolean {
     const path = pathOf(request);
@@ -405,7 +405,7 @@ export function createRequestScheduler(options: RequestSchedulerOptions): Reques
     const bytes = arrivingBytes(request);
     const place = bytes > smallRequestBytes ? budget.enter(address, bytes) : undefined;
     if (place === null) return false;
-    turns.wait({ address, who: whoOf(request) ?? path }, () => {
+    scheduler.wait({ address, who: whoOf(request) ?? path }, () => {
       place?.leave();
       go();
     });
@@ -414,11 +414,11 @@ export function createRequestScheduler(options: RequestSchedulerOptions): Reques
 
   return {
     start(request, go) {
-      if (!turns.takeNow()) return wait(request, go);
+      if (!scheduler.takeNow()) return wait(request, go);
       go();
       return true;
     },
-    countWaiting: () => turns.waiting,
+    countWaiting: () => scheduler.waiting,
   };
 }
 

@@ -176,7 +176,7 @@ export type ListBody = {
 
 const space = /[\t\n\r ]*/y;
 /** Characters read before the loop yields to other requests. */
-const lengthInTurn = 65_536;
+const lengthAtOnce = 65_536;
 
 /**
  * Reads `{ "member": [ … ] }` element by element, yielding to other requests. The limits of a JSON body apply to each
@@ -193,7 +193,7 @@ async function parseListBody(
   );
   if (!opening.test(text)) throw notAList(member);
   let at = skipSpace(text, opening.lastIndex);
-  let turnAt = at;
+  let yieldedAt = at;
   let isOver = text[at] === ']';
   while (!isOver) {
     const path = `/${member}/${elements.length}`;
@@ -205,8 +205,8 @@ async function parseListBody(
     isOver = text[at] === ']';
     if (!isOver && text[at] !== ',') throw notAList(member);
     if (!isOver) at = skipSpace(text, at + 1);
-    if (at - turnAt < lengthInTurn) continue;
-    turnAt = at;
+    if (at - yieldedAt < lengthAtOnce) continue;
+    yieldedAt = at;
     await yieldToEventLoop();
   }
   if (!/^[\t\n\r ]*\}[\t\n\r ]*$/.test(text.slice(at + 1, at + 1_000))) throw notAList(member);

@@ -5,10 +5,11 @@ import { defineRoute, type Route } from './route.ts';
 import { timestamp } from './schema.ts';
 import { type HttpOptions, type HttpServer, startHttp } from './server.ts';
 
-type HealthOptions = ProbeDeps & Pick<HttpOptions, 'host' | 'port' | 'log' | 'clock'>;
-
 /** Serves `/livez` and `/readyz` on a separate port. Rejects if it cannot listen there. */
-export function startHealth({ listUnready, ...options }: HealthOptions): Promise<HttpServer> {
+export function startHealth({
+  listUnready,
+  ...options
+}: ProbeDeps & Pick<HttpOptions, 'host' | 'port' | 'log' | 'clock'>): Promise<HttpServer> {
   return startHttp({
     ...options,
     routes: probeRoutes({ listUnready }),

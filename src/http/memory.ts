@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import { LRUCache } from 'lru-cache';
 import { DomainError } from '../errors.ts';
 import { network } from '../lib/address.ts';
-import type { MemoryBudget, Reservation } from '../lib/memory-budget.ts';
+import type { MemoryBudget, Reservation } from '../lib/fair-budget.ts';
 import { waitAtMost } from '../lib/wait.ts';
 import { expectBody, type RequestState } from './body.ts';
 import type { Account, Token } from './request.ts';

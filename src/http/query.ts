@@ -6,7 +6,6 @@ import { nearestName } from '../lib/schema.ts';
 import { readTime } from '../lib/time.ts';
 import { isPercentEncodedUtf8, isStorable } from './body.ts';
 import { invalid, maxProblems, type Route } from './route.ts';
-import { namesOf } from './schema.ts';
 
 /**
  * Routes of the interface specification. It lets a query contain unknown parameters, which have no effect, and filters
@@ -95,20 +94,20 @@ function knownOf({ query, auth }: Route): string[] | null {
   return auth === 'ticket' ? [...(own ?? []), 'ticket'] : own;
 }
 
-/** Filters that exclude each other: an empty answer would look as if nothing had happened. */
+/**
+ * Filters that exclude each other: an empty answer would look as if nothing had happened. `start` and `end` mean the
+ * same on every route; the route itself knows about its other filters.
+ */
 function findContradictions({ query }: Context, route: Route): Problem[] {
   const known = knownOf(route) ?? [];
-  const textOf = (name: string) => (known.includes(name) ? String(query[name] ?? '') : '');
+  const timeOf = (name: string) => (known.includes(name) ? readTime(String(query[name])) : null);
   const problems: Problem[] = [];
-  const [startTs, endTs] = [readTime(textOf('start')), readTime(textOf('end'))];
+  const [startTs, endTs] = [timeOf('start'), timeOf('end')];
   if (startTs !== null && endTs !== null && startTs > endTs)
     problems.push({ path: 'start', message: 'is later than end: nothing lies between them' });
-  if (textOf('type') === 'device' && namesOf(textOf('senses')).length > 0)
-    problems.push({ path: 'senses', message: 'an event of type device has no senses' });
-  const [purpose, puId] = [textOf('purpose'), textOf('state').split(':', 1)[0]];
-  if (purpose !== '' && puId && Number(purpose) !== Number(puId))
-    problems.push({ path: 'state', message: `is no state of purpose ${purpose}` });
-  return problems;
+  if (!route.query || !route.findContradictions) return problems;
+  const read = route.query.safeParse({ ...query });
+  return read.success ? [...problems, ...route.findContradictions(read.data)] : problems;
 }
 
 /** A time of this century in seconds means January 1970 if it is read as milliseconds. */

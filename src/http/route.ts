@@ -89,6 +89,8 @@ type Definition<
   /** A path that does not match is answered 404: no such resource. */
   params?: P;
   query?: Q;
+  /** Filters of a valid query that exclude each other, by their names. */
+  findContradictions?: (query: Parsed<Q>) => Problem[];
   body?: B;
   /**
    * A body that works as it is, except for identifiers and tokens. The reference shows it, and a test sends each one.
@@ -117,6 +119,8 @@ export type Route = Documentation & {
   auth: Auth;
   params?: z.ZodType;
   query?: z.ZodType;
+  /** Filters of a valid query that exclude each other, by their names. */
+  findContradictions?(query: unknown): Problem[];
   body?: z.ZodType;
   example?: unknown;
   response: z.ZodType;
@@ -216,7 +220,7 @@ const isStrictQuery = (query: unknown): boolean =>
 // Keeps the list of errors short when a large array has many invalid elements.
 export const maxProblems = 100;
 /** Members checked before the loop yields to other requests. */
-const membersInTurn = 2_000;
+const membersAtOnce = 2_000;
 
 /**
  * Checks a large body piece by piece, and throws as soon as it has found as many problems as an answer lists.
@@ -231,7 +235,7 @@ async function refuseLargeInvalid(schema: z.ZodType | undefined, body: unknown):
       problems.push({ path: jsonPointer(path), message });
     if (problems.length >= maxProblems) throw invalid(problems);
     members += part.size;
-    if (members < membersInTurn) continue;
+    if (members < membersAtOnce) continue;
     members = 0;
     await yieldToEventLoop();
   }
@@ -266,7 +270,7 @@ type ListSchemas = {
 type WarnOf = ((schema: z.ZodType, sent: unknown, read?: never) => Problem[]) | undefined;
 
 /** Elements parsed before the loop yields to other requests. */
-const elementsInTurn = 20;
+const elementsAtOnce = 20;
 
 /**
  * Parses a query, and a body that is a list, element by element. Throws all problems, at most a hundred. The paths of
@@ -286,7 +290,7 @@ async function parseListInput(
   const warnings: Problem[] = [];
   for (const [index, one] of sent.entries()) {
     if (problems.length >= maxProblems) break;
-    if (index > 0 && index % elementsInTurn === 0) await yieldToEventLoop();
+    if (index > 0 && index % elementsAtOnce === 0) await yieldToEventLoop();
     const at = `/${member}/${index}`;
     const read = element.safeParse(one);
     problems.push(...problemsOf(read, (path) => at + jsonPointer(path)));

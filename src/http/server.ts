@@ -71,14 +71,14 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const sockets = watchIdleSockets();
   const findAddress = trustProxies(trustedProxies);
   const vital = new Set(options.routes.filter(({ isVital }) => isVital).map(({ path }) => path));
-  const turns = createRequestScheduler({
+  const scheduler = createRequestScheduler({
     isVital: (path) => vital.has(path),
     addressOf: ({ socket, headers }) =>
       network(findAddress(socket.remoteAddress ?? '', String(headers['x-forwarded-for'] ?? ''))),
   });
   const requests = new OneByOne({
     handle,
-    start: turns.start,
+    start: scheduler.start,
     refuse: (response) => refuseAtOnce(response, clock()),
     onIdle: sockets.idle,
     aheadBytes: options.aheadBytes,
@@ -146,7 +146,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const listening = await listen(server, options.host, options.port);
   return {
     port: listening.port,
-    countWaiting: () => requests.waiting + turns.countWaiting(),
+    countWaiting: () => requests.waiting + scheduler.countWaiting(),
     close: async (drainMs = 8_000) => {
       stop.abort();
       const closed = close(server, listening, drainMs);
@@ -172,7 +172,7 @@ const escapedUnreserved = /%(2D|2E|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-
  * Normalizes a request's target. An absolute target becomes its path, and its host the request's host (RFC 9112 section
  * 3.2.2). Escaped letters, digits, `-`, `.`, `_` and `~` in the path are decoded (RFC 3986 section 6.2.2.2).
  */
-export function normalizeTarget(request: IncomingMessage): void {
+function normalizeTarget(request: IncomingMessage): void {
   const { url = '' } = request;
   if (url.charCodeAt(0) === slash && !url.includes('%')) return;
   const absolute = absoluteForm.exec(url);
@@ -187,7 +187,7 @@ export function normalizeTarget(request: IncomingMessage): void {
 }
 
 /** Whether there is exactly one `Host`. HTTP/1.0 may leave it out (RFC 9112 section 3.2). */
-export function namesItsHost({ rawHeaders, httpVersionMinor, httpVersionMajor }: IncomingMessage) {
+function namesItsHost({ rawHeaders, httpVersionMinor, httpVersionMajor }: IncomingMessage) {
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] as string;
@@ -215,7 +215,7 @@ function refuseUpgrade(socket: Duplex, isAddressed: boolean, nowTs: WallMs) {
 }
 
 /** Answers a request for which there is no memory to wait, and ends its connection. Nothing more is read of it. */
-export function refuseAtOnce(response: ServerResponse, nowTs: WallMs): void {
+function refuseAtOnce(response: ServerResponse, nowTs: WallMs): void {
   const detail = 'Too many large requests are waiting already: try again later.';
   const error = new DomainError('unavailable', detail, { retryAfterSeconds: 2 });
   sendRefusal(response, error, nowTs);
@@ -391,7 +391,7 @@ type HttpListener = {
 };
 
 /** Rejects if it cannot listen at the address. Port 0: any free one. */
-export async function listen(server: Server, host: string, port: number): Promise<HttpListener> {
+async function listen(server: Server, host: string, port: number): Promise<HttpListener> {
   const further = Array.from({ length: sockets - 1 }, () => createFurther(server));
   const had = await listenTogether([server, ...further], { host, port, backlog });
   const listening = [server, ...further].filter((each) => each.listening);

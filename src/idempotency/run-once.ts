@@ -103,7 +103,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
       return answerAgain(accountId, begun.known, call);
     }
     const { claim } = begun;
-    return inProgress.hold(name, async () => {
+    return inProgress.claim(name, async () => {
       const renew = () => asNobody(() => renewClaim(db, claim));
       const text = await make(deps, claim, { call, leaseMs, renew });
       await keepText(accountId, claim.id, text);
@@ -168,7 +168,7 @@ type Wait = {
 
 type InProgress = {
   /** Runs work that others with the same name wait for. */
-  hold<T>(name: string, work: () => Promise<T>): Promise<T>;
+  claim<T>(name: string, work: () => Promise<T>): Promise<T>;
   /** Waits until it is worth looking again. False if too many requests of the account wait already. */
   wait(name: string, waiting: Wait): Promise<boolean>;
 };
@@ -185,7 +185,7 @@ function createInProgress(): InProgress {
   }
 
   return {
-    async hold(name, work) {
+    async claim(name, work) {
       const working = work();
       const settled = working.then(ignore, ignore);
       held.set(name, settled);

@@ -8,7 +8,7 @@ import { DomainError } from '../errors.ts';
 import type { Body } from '../http/request.ts';
 import { yieldToEventLoop } from '../lib/event-loop.ts';
 import { backoffMs, pause } from '../lib/wait.ts';
-import type { Slots } from '../quotas/exports.ts';
+import type { FairBudget } from '../lib/fair-budget.ts';
 import {
   createLineReader,
   type ImportCandidate,
@@ -97,11 +97,11 @@ class Pace {
 }
 
 type RunImportDeps = StoreImportDeps &
-  Pick<ImportPorts, 'check' | 'checkRoom' | 'othersWait'> & {
+  Pick<ImportPorts, 'check' | 'checkStorage' | 'othersWait'> & {
     /** Rejects once whoever imports has lost access. */
     recheck(): Promise<unknown>;
     /** Limits how many pieces of imports are worked on at once, over all accounts. */
-    turns: Slots;
+    slots: FairBudget;
   };
 
 /** Lines are read without a pause until they have cost this much: about 2 ms, or 5 on a busy machine. */
@@ -146,23 +146,23 @@ export class ImportRun {
     const lines = new Lines();
     const reader = createLineReader(type);
     for await (const chunk of chunks) {
-      await this.#inTurn(async () => {
+      await this.#withSlot(async () => {
         await this.#readLines(lines.take(chunk), reader);
         // Lines that arrive slowly do not wait for a full batch.
         if (this.#deps.monotonicClock() - this.#storedMs > waitsAtMostMs) await this.#store();
       });
     }
-    await this.#inTurn(async () => {
+    await this.#withSlot(async () => {
       await this.#readLines(lines.end(), reader);
       reader.end();
       await this.#store();
     });
   }
 
-  async #inTurn(work: () => Promise<void>): Promise<void> {
+  async #withSlot(work: () => Promise<void>): Promise<void> {
     const refuse = () => new DomainError('unavailable', 'The service is stopping.');
     const wait = { signal: this.#signal, refuse };
-    const release = await this.#deps.turns.take(this.#owner.accountId, wait);
+    const release = await this.#deps.slots.take(`${this.#owner.accountId}`, wait);
     await work().finally(release);
   }
 
@@ -215,7 +215,7 @@ export class ImportRun {
     if (monotonicMs - this.#lookedMs < lookEveryMs) return;
     this.#lookedMs = monotonicMs;
     await this.#deps.recheck();
-    await this.#deps.checkRoom(this.#owner.accountId);
+    await this.#deps.checkStorage(this.#owner.accountId);
   }
 
   /** The candidates that may be stored. Rejects the others. */
@@ -359,7 +359,7 @@ async function beginBatch(tx: Sql, longestWaitMs: number): Promise<void> {
   );
 }
 
-type StoreImportDeps = Pick<ImportPorts, 'add' | 'store' | 'hold' | 'note' | 'count'> & {
+type StoreImportDeps = Pick<ImportPorts, 'add' | 'store' | 'lockDevices' | 'note' | 'count'> & {
   db: Database;
   clock: Clock;
   /** A monotonic clock, ms. */
@@ -440,7 +440,7 @@ async function tryOnce(
   const isThere = ({ deviceId }: ImportRow) => ids.has(deviceId);
   const there = ids.size === uuids.length ? rows : rows.filter(isThere);
   const gone = there === rows ? [] : rows.filter((row) => !isThere(row));
-  if (holdsFirst) await deps.hold(tx, [...ids]);
+  if (holdsFirst) await deps.lockDevices(tx, [...ids]);
   let added = there.length;
   let crowded: ImportRow[] = [];
   if (areNew) await deps.add(tx, there);
@@ -509,13 +509,13 @@ export type ImportPorts = {
   /** Stores what is new. `crowded`: rows that there is no room for. */
   store(tx: Transaction, rows: ImportRow[]): Promise<{ added: number; crowded: ImportRow[] }>;
   /** Keeps ingest from storing anything of these devices until the transaction ends. */
-  hold(tx: Sql, deviceIds: number[]): Promise<void>;
+  lockDevices(tx: Sql, deviceIds: number[]): Promise<void>;
   /** Makes what processes remember of the devices' newest measurements invalid. */
   note(tx: Sql, rows: ImportRow[], arrivedTs: WallMs): Promise<void>;
   /** Counts what was added towards the account's quota `storedBytes`. */
   count(tx: Sql, accountId: number, rows: ImportRow[], added: number): Promise<void>;
   /** Throws if that quota is used up. */
-  checkRoom(accountId: number): Promise<void>;
+  checkStorage(accountId: number): Promise<void>;
   /** Rejects once the token is no longer valid. */
   authenticate(token: string): Promise<unknown>;
   /** Whether messages of other accounts' devices wait to be stored. */

@@ -5,7 +5,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
 import { exampleIds, timestamp } from '../http/schema.ts';
 import { csvType, ndjsonType } from '../lib/text.ts';
-import { createSlots } from '../quotas/exports.ts';
+import { FairBudget } from '../lib/fair-budget.ts';
 import { type ImportPorts, ImportRun, type Receipt } from './imports.ts';
 import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 
@@ -32,8 +32,8 @@ const examples = {
 /** The route that imports measurements into the history. */
 export function importRoutes(deps: ImportRoutesDeps): Route[] {
   const { limitOf } = deps;
-  const open = createSlots(({ accountId, ofAccount }) => ofAccount < limitOf(accountId));
-  const turns = createSlots(({ ofAll }) => ofAll < parallel);
+  const open = new FairBudget({ most: Infinity, mostOfKey: (account) => limitOf(Number(account)) });
+  const slots = new FairBudget({ most: parallel, mostOfKey: () => parallel });
   return [
     defineRoute({
       name: 'importMeasurements',
@@ -59,10 +59,10 @@ export function importRoutes(deps: ImportRoutesDeps): Route[] {
         const { accountId } = account;
         const refuse = () => tooMany(limitOf(accountId));
         const { signal } = request;
-        const close = await open.take(accountId, { withinMs: waitMs, signal, refuse });
+        const close = await open.take(`${accountId}`, { withinMs: waitMs, signal, refuse });
         const recheck = () => deps.authenticate(request.credential);
         const owner = { accountId, within: labelsOf(account) };
-        const run = new ImportRun(owner, signal, { ...deps, turns, recheck });
+        const run = new ImportRun(owner, signal, { ...deps, slots, recheck });
         try {
           await run.run(request.openBody());
         } catch (error) {
@@ -107,7 +107,7 @@ function tooMany(limit: number): DomainError {
 
 const count = z.int().min(0);
 
-export const ImportReceipt = z.object({
+const ImportReceipt = z.object({
   stored: count,
   repeated: count.meta({
     description: 'Lines that were already stored; they are stored only once.',
@@ -124,4 +124,4 @@ export const ImportReceipt = z.object({
     .meta({ description: 'Why lines were rejected; at most the first hundred.' }),
   timestamp,
 });
-export type ImportReceipt = z.infer<typeof ImportReceipt>;
+type ImportReceipt = z.infer<typeof ImportReceipt>;

@@ -44,7 +44,7 @@ export type AfterCommitDeps = {
   /** Sends a device the profile that waits for its answer. */
   handOver: (device: DeviceIdentity) => Promise<void>;
   observe?: IngestObserver | undefined;
-  /** Whose values anybody listens to. Absent: nobody's. */
+  /** The devices whose values somebody follows live. Absent: there are none. */
   listeners?: ValueListeners | undefined;
 };
 

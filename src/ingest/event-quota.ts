@@ -7,7 +7,7 @@ import type { Message } from './rules/model.ts';
 import type { Written } from './write.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
-export type EventCounts = {
+type EventCounts = {
   measurements: number;
   events: number;
   leftOut: number;

@@ -7,7 +7,7 @@ import { claimStates } from './write.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Locks the devices' rows until the transaction ends, so that nothing of them is evaluated meanwhile. */
-export async function holdDevices(tx: Sql, deviceIds: number[]): Promise<void> {
+export async function lockDevices(tx: Sql, deviceIds: number[]): Promise<void> {
   await tx.query({
     name: 'import-hold',
     // In order, so that two transactions that lock the same devices do not deadlock. Includes devices without a
@@ -32,7 +32,7 @@ export async function noteImported(
   findNewest: FindNewest,
 ): Promise<void> {
   const deviceIds = [...new Set(rows.map(({ deviceId }) => deviceId))];
-  await holdDevices(tx, deviceIds);
+  await lockDevices(tx, deviceIds);
   await claimStates(tx, deviceIds);
   await saveClocksOf(tx, rows, arrivedTs, { deviceIds, findNewest });
 }

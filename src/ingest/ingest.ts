@@ -33,8 +33,8 @@ import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
  *       planBatch       plan.ts                 divides the cost among accounts, and applies each message to its device
  *                                               (rules/apply.ts, rules/measurements.ts, pure)
  *       dropBeyond      event-quota.ts          leaves out events beyond the account's quota
- *       write           write.ts                writes device states and rows, all statements at once; alarms, if any,
- *                                               are decided in between
+ *       write           write.ts                writes device states and rows, all statements at once; with alarms the
+ *                                               states, then decideAlarms (alarms/decide.ts), then the rows
  *       onCommitSent    ingest.ts               lets the next batch begin on top of this commit
  *       afterCommit     after-commit.ts         after the commit: messages are stored, effects happen
  *   connector
@@ -174,7 +174,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   };
 }
 
-export type BatcherOptions = {
+type BatcherOptions = {
   /** The most transactions at the same time. One more may begin behind another's commit. */
   maxInFlight: number;
   /**
@@ -187,7 +187,7 @@ export type BatcherOptions = {
   maxBatchItems: number;
 };
 
-export type Batcher = {
+type Batcher = {
   /** Something waits in a queue. */
   wake(): void;
   /** How many messages are in the transactions under way. */

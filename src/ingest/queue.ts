@@ -314,7 +314,7 @@ export type DeviceQueue = {
 export type DeviceBatch = { queue: DeviceQueue; fragments: Fragment[] };
 
 /** The queue of a device that nothing is known of yet. */
-export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
+function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
   return {
     device,
     accountId: device.accountId,
@@ -624,7 +624,7 @@ type AccountQueueOptions = {
  * need not be known when an element is taken: they are charged afterwards, and an account that overspent misses turns
  * until that is paid off. An account that waits alone is never delayed.
  */
-export type AccountQueue<T> = {
+type AccountQueue<T> = {
   /** Appends to what its account has waiting. */
   add(element: T): void;
   /** Removes an element, wherever it is. */

@@ -246,7 +246,7 @@ type AttemptDeps = {
 const delays = { firstMs: 40, maxMs: 1_000 };
 
 /** Attempts counted against the bounds; a batch shares them with its parts. */
-export type Attempts = {
+type Attempts = {
   /** Attempts in a row that stored nothing. */
   failures: number;
   /** When the first of them failed, ms of `AttemptDeps.monotonicClock`. */
@@ -254,7 +254,7 @@ export type Attempts = {
 };
 
 /** Counts an attempt that stored nothing. Returns whether another one may follow. */
-export function mayFollow(
+function mayFollow(
   attempts: Attempts,
   { monotonicClock, retry }: Pick<AttemptDeps, 'monotonicClock' | 'retry'>,
 ): boolean {

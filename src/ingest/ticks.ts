@@ -6,7 +6,7 @@ import { pause } from '../lib/wait.ts';
 import type { Log } from '../log/logger.ts';
 import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
-export type TicksDeps = {
+type TicksDeps = {
   db: Sql;
   /** The service's time, ms. */
   clock: Clock;
@@ -23,7 +23,7 @@ export type TicksDeps = {
   observe?: TickObserver | undefined;
 };
 
-export type Ticks = {
+type Ticks = {
   /** Begins no further tick. Ticks that wait for their commit are left to ingest. */
   close(): Promise<void>;
 };
@@ -111,7 +111,7 @@ function inTurn(devices: DueDevice[]): DueDevice[] {
   return Array.from({ length: most }, (_, n) => accounts.flatMap((its) => its[n] ?? [])).flat();
 }
 
-export type TickPace = {
+type TickPace = {
   /** The pause between two looks at what is due. */
   lookMs: number;
   /** How much later ticks of another process's devices are taken over. */

@@ -27,7 +27,7 @@ type RunnerDeps = {
   pollMs?: number;
 };
 
-export type JobRunner = {
+type JobRunner = {
   /** There is something to do. */
   wake(): void;
   close(): Promise<void>;
@@ -246,7 +246,7 @@ type NewJob = {
 };
 
 /** Stores a job and returns its identifier. A job without devices is done at once. */
-export async function insertJob(tx: Sql, job: NewJob): Promise<string> {
+async function insertJob(tx: Sql, job: NewJob): Promise<string> {
   const { accountId, keyId, action, labels, actor, devices, ts } = job;
   const { rows } = await tx.query<{ uuid: string }>(
     `insert into job (account_id, key_id, action, labels, actor, devices, total, created_at,
@@ -414,7 +414,7 @@ export const JobParams = z.object({ jobId: uuidParam.meta({ example: exampleIds.
 
 /** `stopped`: on request. What was done by then stays done. */
 const JobState = z.enum(['running', 'done', 'stopped']);
-export type JobState = z.infer<typeof JobState>;
+type JobState = z.infer<typeof JobState>;
 
 const JobFailure = z
   .object({
@@ -462,7 +462,7 @@ export type JobList = z.infer<typeof JobList>;
 export type Job = z.infer<typeof Job>;
 
 const StartedJob = z.object({ jobId: z.guid(), timestamp });
-export type StartedJob = z.infer<typeof StartedJob>;
+type StartedJob = z.infer<typeof StartedJob>;
 
 /** How many ended jobs of an account are kept, and for how long at most. */
 const keptJobs = 100;

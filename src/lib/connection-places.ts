@@ -20,7 +20,7 @@ export type ConnectionPlace = {
   leave(): void;
 };
 
-export type ConnectionPlacesOptions = {
+type ConnectionPlacesOptions = {
   /** Connections of both listeners together. */
   most: number;
   /** Places reserved for each listener, however few it uses. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { network } from './address.ts';
-import { MemoryBudget } from './memory-budget.ts';
+import { MemoryBudget } from './fair-budget.ts';
 
 /**
  * Joins the chunks of a body as they arrive. A client may send chunks of one byte each, and a Buffer for each would
@@ -57,50 +57,49 @@ const leastBytes = 1_024;
 const longestMs = 1_000;
 const mostBytes = 4 * 1_048_576;
 /** Bytes read per `longestMs`: of all clients; one network may use a quarter. Small bodies cost no more than a head. */
-const budget = { maxBytes: 4 * mostBytes, share: 1 / 4, maxWaiting: 0, maxWaitingOfKey: 0 };
+const limits = { maxBytes: 4 * mostBytes, share: 1 / 4, maxWaiting: 0, maxWaitingOfKey: 0 };
 const smallBytes = 16_384;
 
-const room = new MemoryBudget(budget);
-
 /**
- * Reads and drops the rest of a request that is about to be refused, for at most a second and 4 MiB. Closing a
- * connection with unread bytes resets it, and the client may lose the answer (RFC 9112 section 9.6). Reading costs much
- * more than refusing, so bytes beyond 16 MiB a second, or beyond 4 MiB of one network, stay unread for that second.
- * `address`: the client's; its peer's, if absent.
+ * Reads and drops what is left of requests that are about to be refused. Closing a connection with unread bytes resets
+ * it, and the client may lose the answer (RFC 9112 section 9.6). Reading costs much more than refusing, so bytes beyond
+ * 16 MiB a second, or beyond 4 MiB of one network, stay unread for that second. A process has one, for all its listeners.
  */
-export function dropUnreadBody(
-  request: IncomingMessage,
-  address = request.socket.remoteAddress ?? '',
-): Promise<void> {
-  return new Promise((resolve) => {
-    if (request.readableEnded || request.destroyed) return resolve();
-    let left = Math.min(announcedBytes(request), mostBytes);
-    const mayRead = left <= smallBytes || takeBudget(network(address), left);
-    const timer = setTimeout(done, longestMs);
-    function done(): void {
-      clearTimeout(timer);
-      request.off('data', onData).off('end', done).off('error', done).off('close', done);
-      resolve();
-    }
-    function onData(chunk: Buffer): void {
-      left -= chunk.length;
-      if (left < 0) done();
-    }
-    request.unpipe();
-    request.on('end', done).on('error', done).on('close', done);
-    if (!mayRead) return void request.socket.pause();
-    request.on('data', onData);
-    request.resume();
-  });
-}
+export class UnreadBodies {
+  readonly #budget = new MemoryBudget(limits);
 
-/** Whether this many bytes may be read in the second that begins now. */
-function takeBudget(from: string, bytes: number): boolean {
-  const place = room.enter(from, bytes);
-  if (!place) return false;
-  // Even if they arrive sooner: the limit is on the bytes read in that time.
-  setTimeout(() => place.leave(), longestMs).unref();
-  return true;
+  /** Drops the rest of a request, for at most a second and 4 MiB. `address`: the client's. */
+  drop(request: IncomingMessage, address: string): Promise<void> {
+    return new Promise((resolve) => {
+      if (request.readableEnded || request.destroyed) return resolve();
+      let left = Math.min(announcedBytes(request), mostBytes);
+      const mayRead = left <= smallBytes || this.#mayRead(network(address), left);
+      const timer = setTimeout(done, longestMs);
+      function done(): void {
+        clearTimeout(timer);
+        request.off('data', onData).off('end', done).off('error', done).off('close', done);
+        resolve();
+      }
+      function onData(chunk: Buffer): void {
+        left -= chunk.length;
+        if (left < 0) done();
+      }
+      request.unpipe();
+      request.on('end', done).on('error', done).on('close', done);
+      if (!mayRead) return void request.socket.pause();
+      request.on('data', onData);
+      request.resume();
+    });
+  }
+
+  /** Whether this many bytes may be read in the second that begins now. */
+  #mayRead(from: string, bytes: number): boolean {
+    const place = this.#budget.enter(from, bytes);
+    if (!place) return false;
+    // Even if they arrive sooner: the limit is on the bytes read in that time.
+    setTimeout(() => place.leave(), longestMs).unref();
+    return true;
+  }
 }
 
 /** Infinity for a chunked body, whose length is unknown. */

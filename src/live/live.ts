@@ -116,7 +116,7 @@ export function createLiveBroadcaster(options: LiveBroadcasterOptions): LiveBroa
   const byAccount = new Map<number, AccountValues>();
   const announcer = createAnnouncer(options);
   const positions = createPositions(db, monotonicClock, longestPeriodMs + 2 * underWayMs);
-  const nextSlice = createSlices();
+  const slicesOf = createSlices();
   const waiting = { values: 0 };
   let ends: (() => void)[] = [];
 
@@ -138,6 +138,7 @@ export function createLiveBroadcaster(options: LiveBroadcasterOptions): LiveBroa
       announcer.delete(accountId);
       if (byAccount.size === 0) for (const end of ends) end();
     };
+    const nextSlice = slicesOf(accountId);
     const ofAccount = new AccountValues({ ...options, positions, nextSlice, waiting, onEnd });
     byAccount.set(accountId, ofAccount);
     announcer.add(accountId);
@@ -223,8 +224,8 @@ class AccountValues {
 
   /** Takes committed values, in the order of their commits. */
   hear(devices: LiveDevice[]): void {
-    const isRoom = this.#backlog.add(devices, this.#options.monotonicClock());
-    if (isRoom) this.#rest.wake();
+    const isTaken = this.#backlog.add(devices, this.#options.monotonicClock());
+    if (isTaken) this.#rest.wake();
     else this.drop('overloaded');
   }
 
@@ -341,7 +342,7 @@ const maxValues = 100_000;
 const maxOfAll = 500_000;
 
 /** The values that an account's streams have still to receive. `all` counts the values of all accounts. */
-export class Backlog {
+class Backlog {
   readonly #all: { values: number };
   #heard: Heard[] = [];
   #values = 0;

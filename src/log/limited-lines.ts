@@ -80,10 +80,10 @@ export function createLimitedLines<T>(options: LimitedLinesOptions<T>): LimitedL
       counted.push({ of: noted.newest, count: noted.unwritten });
       Object.assign(noted, { sinceMs: atMs, lines: 1, unwritten: 0 });
     }
-    const isOthersTurn = isEnd || isOver(inAll, atMs);
-    const countedOthers = isOthersTurn ? others : 0;
+    const writesOthers = isEnd || isOver(inAll, atMs);
+    const countedOthers = writesOthers ? others : 0;
     if (counted.length > 0 || countedOthers > 0) writeCounted(counted, countedOthers);
-    if (!isOthersTurn) return;
+    if (!writesOthers) return;
     others = 0;
     inAll = { sinceMs: atMs, lines: 0 };
   }

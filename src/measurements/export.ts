@@ -1,9 +1,8 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { asJsonList, asLines, refuseTooMuch, typeOf, walkSlices } from '../exports/exports.ts';
-import { listFilteredDevices, refuseLabelList } from '../exports/list-devices.ts';
+import { listAskedDevices, refuseLabelList } from '../exports/list-devices.ts';
 import { stream, type Streamed } from '../http/answer.ts';
-import { refuseUnknown } from '../http/errors.ts';
 import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
@@ -19,12 +18,10 @@ import {
   widestBucketMs,
 } from './schema.ts';
 
-type ExportRouteDeps = { db: Database; exports: Exports };
-
 const defaultStats = ['min', 'max', 'avg', 'last', 'count'] as const;
 
 /** The measurements of many devices in one answer, which is sent while it is read. */
-export function exportRoute({ db, exports }: ExportRouteDeps): Route {
+export function exportRoute({ db, exports }: { db: Database; exports: Exports }): Route {
   return defineRoute({
     name: 'queryMeasurements',
     scope: 'data:read',
@@ -53,8 +50,7 @@ export function exportRoute({ db, exports }: ExportRouteDeps): Route {
       };
       await refuseLabelList(db, accountId, { label: query.label, labels: filter.within });
       if (query.devices && query.label === undefined) {
-        const named = { uuids: query.devices, labels: filter.within };
-        refuseUnknown(query.devices, await listFilteredDevices(db, accountId, named));
+        await listAskedDevices(db, accountId, { uuids: query.devices, labels: filter.within });
       }
       const series = await listExportSeries(db, filter);
       const { start = 0, end = lastTs, order } = query;

@@ -36,7 +36,7 @@ export async function listMeasuredSenses(
 /** The values of some senses of a device. Times in ms, inclusive. */
 export type MeasurementRange = { senses: MeasuredSense[]; start: number; end: number };
 
-export type PointRow = {
+type PointRow = {
   s_id: string;
   ts: number;
   micros: number;
@@ -76,7 +76,7 @@ export async function listMeasurements(
  * Reads each sense newest first from its own range of the index, at most `ofEach` points. The order is (ts, sense).
  * So after a cursor, senses before the cursor's continue at its time, that sense and later ones below it.
  */
-export function listMeasurementsQuery(
+function listMeasurementsQuery(
   { senses, start, end }: MeasurementRange,
   limit: number,
   after?: MeasurementCursor,
@@ -192,7 +192,7 @@ async function listBuckets(
 }
 
 /** `hours`: from the aggregate, and from the points themselves where the first or last hour is not whole. */
-export function listBucketsQuery(source: HistoryKind | 'hours', window: BucketWindow): QueryConfig {
+function listBucketsQuery(source: HistoryKind | 'hours', window: BucketWindow): QueryConfig {
   const { senses, start, end, widthMs, after, limit } = window;
   const ids = senses.map(({ seriesId }) => seriesId);
   const names = senses.map(({ sId }) => sId);

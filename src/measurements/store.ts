@@ -4,7 +4,7 @@ import { plainArray, type Sql } from '../db/sql.ts';
 import { type LastSeen, maxValues, type Newest } from '../engine/last-seen.ts';
 
 /** `ts` in ms. A position has its latitude in `val` and its longitude in `long`. */
-export type StoredMeasurement = {
+type StoredMeasurement = {
   deviceId: number;
   sId: string;
   ts: number;
@@ -472,7 +472,7 @@ async function selectNewest(
 }
 
 /** Returns the values of a millisecond in the order of their arrival. */
-export function findNewestQuery(wanted: readonly Series[], untilTs?: number): QueryConfig {
+function findNewestQuery(wanted: readonly Series[], untilTs?: number): QueryConfig {
   const isBound = untilTs !== undefined;
   return {
     name: isBound ? 'find-newest-until' : 'find-newest',

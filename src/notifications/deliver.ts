@@ -1,82 +1,247 @@
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import type { SenseEvent } from '../contract/event.ts';
+import { type AlarmNow, listAlarmsNow, lockAlarms } from '../alarms/store.ts';
+import type { ChannelName } from '../contract/actions.ts';
 import { normalizePhoneNumber } from '../contract/values.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
+import { startDispatcher } from '../lib/dispatcher.ts';
 import { pause } from '../lib/wait.ts';
-import { asDeliveryError, DeliveryError, type DriverVerdict } from './channels/channel.ts';
-import type { EmailDriver } from './channels/email.ts';
-import type { Drivers } from './channels/open.ts';
-import type { HookDriver } from './channels/webhook.ts';
-import type { UndeliveredLog } from './log.ts';
 import {
-  endAnnouncement,
-  listAlarmIds,
-  settleDelivery,
+  asDeliveryError,
+  type Delivery,
+  DeliveryError,
+  type DriverVerdict,
+  type NotificationLog,
+  type Places,
+} from './channels/channel.ts';
+import { channels, type OpenChannels } from './channels/channels.ts';
+import { createUndeliveredLog, type UndeliveredLog } from './log.ts';
+import {
   claimDue,
   type DeliveryOutcome,
+  endAnnouncement,
+  forgetRecipients,
+  giveUpOld,
+  listAlarmIds,
+  queuePlanned,
+  settleDelivery,
 } from './outbox.ts';
 import { type Reason, reasons } from './reasons.ts';
-import type {
-  AlarmNow,
-  AlarmPort,
-  Lane,
-  MessageChannel,
-  NumberRule,
-  Delivery,
+import {
+  announceChannels,
+  dueChannel,
+  forgetProcess,
+  hasPushToken,
+  logSuffix,
+  type NumberRule,
+  removePushToken,
 } from './recipients.ts';
-import { hasPushToken, removePushToken } from './routes.ts';
-import { countSegments, describeTime, maxSegments, wordsOf } from './text.ts';
-import { type HookLinks, hookPayload } from './webhook-docs.ts';
+import type { NotificationSettings } from './settings.ts';
+import { describeTime, wordsOf } from './text.ts';
 import type { Words } from './words.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 export type AttemptState = 'sent' | 'logged' | 'failed' | 'retried';
 
-export type DeliveryDeps = SendDeps & {
+type DeliveryDeps = {
   db: Database;
-  alarms: AlarmPort;
+  /** The channels of this process. */
+  open: OpenChannels;
+  /** Called when alarms of this account may have changed, after the commit. */
+  onAlarms: (accountId: number) => void;
   isAllowedNumber: NumberRule;
   maxAttempts: number;
   undelivered: UndeliveredLog;
   clock: Clock;
   /** Called with the outcome of each attempt, for metrics. */
-  onOutcome?: ((outcome: { kind: MessageChannel; state: AttemptState }) => void) | undefined;
+  onOutcome?: ((outcome: { kind: ChannelName; state: AttemptState }) => void) | undefined;
 };
+
+type DeliveringOptions = Omit<DeliveryDeps, 'maxAttempts' | 'undelivered'> & {
+  connectionString: string;
+  config: Pick<NotificationSettings, 'pollIntervalMs' | 'concurrency' | 'maxAttempts'>;
+  log: NotificationLog;
+  /** The time to use for deleting and giving up, ms; null if the clock is in doubt. */
+  believedTs: () => WallMs | null;
+};
+
+type DeliverySide = {
+  /** When this process last looked for due messages, ms; null if it has not yet. */
+  lastLookTs: () => number | null;
+  /** Periodic work. */
+  tend: () => Promise<void>;
+  close: () => Promise<void>;
+};
+
+/** How many deliveries one process makes at once for one account. */
+const perAccount = 2;
+/** Per host of webhooks too: an account limit is no bound for somebody with many accounts and one receiver. */
+const perHost = 16;
+/** Database connections that all deliveries of this process share: deliveries that begin together also end together. */
+const databasePlaces = 4;
+/** The lease outlasts any delivery, and the transaction that stores its outcome. */
+const leaseMarginMs = 30_000;
+
+const dayMs = 86_400_000;
+
+/** Starts delivering in this process, and announces its channels. */
+export async function startDelivering(options: DeliveringOptions): Promise<DeliverySide> {
+  const { db, open, config, log, clock, believedTs } = options;
+  const { pollIntervalMs, concurrency, maxAttempts } = config;
+  const undelivered = createUndeliveredLog(
+    (fields) =>
+      log.warn(
+        { event: 'notification.undelivered', ...fields },
+        'Notifications could not be delivered.',
+      ),
+    clock,
+  );
+  const deps: DeliveryDeps = {
+    ...options,
+    maxAttempts,
+    undelivered,
+    db: inTurn(db, databasePlaces),
+  };
+  const onError = (err: unknown) =>
+    log.warn(
+      { event: 'notifications.turns-failed', err },
+      'Due messages could not be read or written; the service will try again.',
+    );
+  const process = randomUUID();
+  const announced = Object.entries(open).map(([name, { isLog }]) =>
+    isLog ? name + logSuffix : name,
+  );
+  const announce = () => announceChannels(db, process, { channels: announced, nowTs: clock() });
+  await announce();
+  const all = Object.values(channels);
+  let lastLookTs: number | null = null;
+  const leaseMs =
+    Math.max(...Object.values(open).map(({ timeoutMs }) => timeoutMs)) + leaseMarginMs;
+  const dispatcher = startDispatcher<Delivery>({
+    // A channel that is not open has places too: its messages fail with the reason.
+    places: Object.assign({}, ...all.map(({ places }) => places(concurrency))) as Places,
+    async claim(places, underWay) {
+      const due = await claimDue(db, {
+        nowTs: clock(),
+        places,
+        perAccount,
+        perHost,
+        underWay,
+        leaseMs,
+      });
+      lastLookTs = clock();
+      return due;
+    },
+    work: (delivery) => deliver(deps, delivery),
+    pollIntervalMs,
+    onError,
+  });
+  const listening = listenForMessages({
+    connectionString: options.connectionString,
+    channel: dueChannel,
+    onNotified: dispatcher.look,
+    onError,
+  });
+  const promoting = setInterval(() => {
+    queuePlanned(db, clock()).catch(onError);
+  }, pollIntervalMs);
+  return {
+    lastLookTs: () => lastLookTs,
+    async tend() {
+      undelivered.flush();
+      await announce();
+      const nowTs = believedTs();
+      // While the clock is in doubt no message counts as too old; those to contacts that are gone are still given up.
+      await giveUp(db, { beforeMs: (nowTs ?? 0) - dayMs, nowTs: clock() });
+      if (nowTs !== null) await forgetRecipients(db, nowTs - dayMs);
+    },
+    async close() {
+      clearInterval(promoting);
+      await listening.close();
+      await dispatcher.close();
+      undelivered.flush({ isEnd: true });
+      for (const channel of Object.values(open)) await channel.close();
+      await forgetProcess(db, process).catch(onError);
+    },
+  };
+}
+
+/** The same database, but with at most `most` queries and transactions under way. */
+function inTurn(db: Database, most: number): Database {
+  const waiting: (() => void)[] = [];
+  let underWay = 0;
+  async function run<T>(work: () => Promise<T>): Promise<T> {
+    if (underWay >= most) await new Promise<void>((resolve) => void waiting.push(resolve));
+    else underWay += 1;
+    try {
+      return await work();
+    } finally {
+      // Pass the place on to the next in line.
+      const next = waiting.shift();
+      if (next) next();
+      else underWay -= 1;
+    }
+  }
+  const query = ((text: string, values?: unknown[]) =>
+    run(() => db.query(text, values))) as Database['query'];
+  return {
+    ...db,
+    query,
+    transaction: (work, options) => run(() => db.transaction(work, options)),
+  };
+}
+
+/** An alarm all of whose messages failed is announced again. */
+async function giveUp(
+  db: Database,
+  { beforeMs, nowTs }: { beforeMs: number; nowTs: WallMs },
+): Promise<void> {
+  const ended = await giveUpOld(db, beforeMs, nowTs);
+  for (const one of ended) {
+    const { alarmId } = one;
+    if (alarmId === null) continue;
+    await db.transaction(async (tx) => {
+      await lockAlarms(tx, [alarmId]);
+      await endAnnouncement(tx, one, nowTs);
+    });
+  }
+}
 
 /**
  * Makes one attempt to deliver a claimed message, then releases its recipient. A message that fails for now is due
  * again later, with a growing delay. If the process ends during an attempt, the attempt is repeated, so a message is
  * sent at least once.
  */
-export async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<void> {
-  const { db, alarms, maxAttempts, undelivered, clock, onOutcome } = deps;
+async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<void> {
+  const { db, open, onAlarms, maxAttempts, undelivered, clock, onOutcome } = deps;
   const { kind } = delivery;
   const settle = async (outcome: Omit<DeliveryOutcome, 'nowTs' | 'via'>, via: string) => {
     await db.transaction(async (tx) => {
       const alarmIds = await listAlarmIds(tx, delivery);
-      if (alarmIds.length > 0) await alarms.lockAlarms(tx, alarmIds);
+      if (alarmIds.length > 0) await lockAlarms(tx, alarmIds);
       const nowTs = clock();
       const settled = await settleDelivery(tx, delivery, { ...outcome, via, nowTs });
       if (outcome.state !== 'queued')
-        for (const one of settled) await endAnnouncement(tx, one, { alarms, nowTs });
+        for (const one of settled) await endAnnouncement(tx, one, nowTs);
     });
-    if (outcome.state !== 'queued' && delivery.alarmId !== null)
-      alarms.onChanged(delivery.accountId);
+    if (outcome.state !== 'queued' && delivery.alarmId !== null) onAlarms(delivery.accountId);
     onOutcome?.({ kind, state: outcome.state === 'queued' ? 'retried' : outcome.state });
   };
-  const via = viaOf(deps, kind);
+  const channel = open[kind];
+  const via = channel?.via ?? 'none';
+  const isToken = channels[kind].reaches === 'tokens';
   // If the telephone's session has ended or its token was removed from `apn`, messages that still wait are not sent.
-  const isGone =
-    kind === 'push' && !(await hasPushToken(db, delivery.accountId, delivery.recipient));
+  const isGone = isToken && !(await hasPushToken(db, delivery.accountId, delivery.recipient));
   const needless = isGone ? 'contact-gone' : reasonAgainst(delivery, deps.isAllowedNumber);
   try {
-    if (needless) throw new DeliveryError('never', needless, reasons[needless]);
-    await send(deps, await digest(deps, delivery));
+    if (needless) throw neverFor(needless);
+    if (!channel) throw neverFor(channels[kind].unconfigured);
+    await channel.send(await digest(deps, delivery));
   } catch (error) {
     const failure = asDeliveryError(error);
     const { verdict, reason } = failure;
-    if (verdict === 'gone' && kind === 'push')
+    if (verdict === 'gone' && isToken)
       await removePushToken(db, delivery.accountId, delivery.recipient);
     const again = verdict === 'again' && delivery.attempts < maxAttempts;
     const restMs = Math.min(failure.retryAfterMs ?? 0, longestRestMs);
@@ -102,7 +267,7 @@ export async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<v
     return;
   }
   // A message that only went to a log reached nobody.
-  const state = isLog(deps, kind) ? 'logged' : 'sent';
+  const state = channel?.isLog ? 'logged' : 'sent';
   const over = { reason: null, error: null, dueMs: clock(), restMs: 0, hasFailed: false };
   await settle({ state, ...over }, via);
 }
@@ -115,136 +280,40 @@ function backOffMs(attempts: number): number {
   return Math.round(1_000 * Math.exp(Math.min(10, attempts)));
 }
 
-function viaOf({ drivers }: SendDeps, kind: MessageChannel): string {
-  if (kind === 'email') return 'smtp';
-  return kind === 'webhook' ? 'webhook' : drivers[kind].name;
-}
-
-const isLog = ({ drivers }: SendDeps, kind: MessageChannel): boolean =>
-  kind === 'sms' && drivers.sms.isLog === true;
+const neverFor = (reason: Reason) => new DeliveryError('never', reason, reasons[reason]);
 
 /** Null if the failure says nothing about the recipient, because the operator has to fix the provider. */
-function isOfRecipient(kind: MessageChannel, verdict: DriverVerdict, reason: Reason): true | null {
-  if (kind === 'webhook') return true;
-  return verdict !== 'again' && reason !== 'no-provider' && reason !== 'no-mail-server'
-    ? true
-    : null;
+function isOfRecipient(kind: ChannelName, verdict: DriverVerdict, reason: Reason): true | null {
+  const { isForPrograms, unconfigured } = channels[kind];
+  return isForPrograms || (verdict !== 'again' && reason !== unconfigured) ? true : null;
 }
 
 /** Why a message is not sent after all; checked at each attempt, because it may be older than the current rules. */
 function reasonAgainst(delivery: Delivery, isAllowedNumber: NumberRule): Reason | null {
   if (delivery.isDisabled) return 'account-disabled';
-  if (delivery.kind === 'email' && delivery.type !== 'confirm' && !delivery.isConfirmed)
-    return 'not-confirmed';
+  if (delivery.type !== 'confirm' && !delivery.isConfirmed) return 'not-confirmed';
   if (delivery.type === 'confirm' && delivery.isUnsubscribed) return 'not-confirmed';
   if (!delivery.isSuiting) return 'other-labels';
-  if (delivery.kind !== 'sms') return null;
+  if (channels[delivery.kind].reaches !== 'numbers') return null;
   const number = normalizePhoneNumber(delivery.recipient);
   if (number === null) return 'number-form';
   return isAllowedNumber(number) ? null : 'number-refused';
 }
 
-/** Makes the links in mails to a contact, and the secrets of a webhook. */
-export type ContactKeys = {
-  confirmUrl: (contactUuid: string) => string;
-  unsubscribeUrl: (contactUuid: string) => string;
-  webhookSecrets: (contactUuid: string) => string[];
-  /** The URL of an alarm; undefined if no public address is configured. */
-  alarmUrl: (alarmId: number) => string | undefined;
-  /** The console's page of a device; undefined without the console. */
-  deviceUrl: (deviceUuid: string) => string | undefined;
-};
-
-/** The identifier of the recorded event; undefined if it was not recorded. */
-export type FindEventId = (
-  deviceUuid: string,
-  cause: Pick<SenseEvent['cause'], 'engine' | 'senses'>,
-) => Promise<string | undefined>;
-
-type SendDeps = {
-  drivers: Drivers;
-  /** Null if no SMTP server is configured. */
-  email: EmailDriver | null;
-  hooks: HookDriver;
-  findEventId: FindEventId;
-  keys: ContactKeys;
-};
-
-/** Sends a message by its channel. Rejects with a `DeliveryError`. */
-async function send(deps: SendDeps, delivery: Delivery): Promise<void> {
-  switch (delivery.kind) {
-    case 'push':
-    case 'sms':
-      return deps.drivers[delivery.kind].send(messageOf(delivery));
-    case 'email':
-      return sendMail(deps, delivery, delivery.contactUuid ?? '');
-    case 'webhook': {
-      const secrets = deps.keys.webhookSecrets(delivery.contactUuid ?? '');
-      const { id, recipient: url } = delivery;
-      const payload = hookPayload(delivery, await linksOf(deps, delivery));
-      return deps.hooks.send({ id, url, secrets, payload, timeoutMs: timeoutOf(delivery) });
-    }
-  }
-}
-
-const hastyMs = 1_500;
-
-/**
- * A webhook that did not answer the last time gets a short timeout, except at every third attempt: so a slow receiver
- * is reached as well, and one that hangs costs little. Undefined: the usual timeout.
- */
-const timeoutOf = ({ lane, attempts }: Delivery): number | undefined =>
-  lane === 'webhook-unanswered' && attempts % 3 !== 0 ? hastyMs : undefined;
-
-async function linksOf(
-  { findEventId, keys }: SendDeps,
-  { deviceUuid, data, alarmId }: Delivery,
-): Promise<HookLinks> {
-  return {
-    eventId: deviceUuid !== null && data ? await findEventId(deviceUuid, data) : undefined,
-    alarmUrl: alarmId === null ? undefined : keys.alarmUrl(alarmId),
-  };
-}
-
-const messageOf = ({ id, recipient, title, body, deviceUuid, engine }: Delivery) => ({
-  id,
-  recipient,
-  title,
-  body,
-  data: { deviceAuthUuid: deviceUuid ?? '', ...engine },
-});
-
-async function sendMail(
-  { email, keys }: SendDeps,
-  { id, recipient, type, title, body, language, deviceUuid }: Delivery,
-  contactUuid: string,
-): Promise<void> {
-  if (!email) throw new DeliveryError('never', 'no-mail-server', 'SMTP_URL is not set.');
-  const words = wordsOf(language);
-  const deviceUrl = deviceUuid === null ? undefined : keys.deviceUrl(deviceUuid);
-  const text =
-    type === 'confirm'
-      ? { title: words.confirmTitle, body: words.confirmBody(keys.confirmUrl(contactUuid)) }
-      : { title, body: deviceUrl === undefined ? body : `${body}\n${deviceUrl}` };
-  const unsubscribeUrl = keys.unsubscribeUrl(contactUuid);
-  const { unsubscribe } = words;
-  await email.send({ id, recipient, ...text, unsubscribeUrl, unsubscribe });
-}
-
-type DigestDeps = { db: Sql; alarms: AlarmPort; clock: Clock };
+type DigestDeps = { db: Sql; clock: Clock };
 type Digested = { title: string; alarmId: number | null };
 
 /**
  * The message as it is sent: with what has happened to its alarm since or, if its recipient had many messages lately,
  * together with all others that wait for it.
  */
-async function digest({ db, alarms, clock }: DigestDeps, delivery: Delivery): Promise<Delivery> {
-  const isOfMany =
-    delivery.isGathering && delivery.kind !== 'webhook' && delivery.deviceUuid !== null;
+async function digest({ db, clock }: DigestDeps, delivery: Delivery): Promise<Delivery> {
+  const { isForPrograms, shorten } = channels[delivery.kind];
+  const isOfMany = delivery.isGathering && !isForPrograms && delivery.deviceUuid !== null;
   const others = isOfMany ? await listDigested(db, delivery, clock()) : [];
   const all = [delivery, ...others];
   const ids = all.flatMap(({ alarmId }) => alarmId ?? []);
-  const states = ids.length === 0 ? [] : await alarms.listAlarmsNow(db, [...new Set(ids)]);
+  const states = ids.length === 0 ? [] : await listAlarmsNow(db, [...new Set(ids)]);
   const stateOf = new Map(states.map((state) => [state.alarmId, state]));
   if (others.length === 0) {
     const state = delivery.alarmId === null ? undefined : stateOf.get(delivery.alarmId);
@@ -254,14 +323,7 @@ async function digest({ db, alarms, clock }: DigestDeps, delivery: Delivery): Pr
     ({ alarmId }) => alarmId === null || stateOf.get(alarmId)?.closedTs === null,
   );
   const text = textOf(open, all.length - open.length, wordsOf(delivery.language));
-  return { ...delivery, ...(delivery.kind === 'sms' ? { ...text, body: asSms(text) } : text) };
-}
-
-/** As many lines as fit into an SMS. */
-function asSms({ title, body }: Pick<Delivery, 'title' | 'body'>): string {
-  const lines = [title, ...body.split('\n')];
-  while (lines.length > 1 && countSegments(lines.join('\n')) > maxSegments) lines.pop();
-  return lines.join('\n');
+  return { ...delivery, ...text, ...(shorten ? { body: shorten(text) } : {}) };
 }
 
 /** Includes messages that an earlier attempt has already grouped with this one. */
@@ -318,109 +380,6 @@ function sayMeanwhile(delivery: Delivery, state: AlarmNow, nowTs: WallMs): Deliv
   return said === null ? delivery : { ...delivery, body: `${delivery.body}\n${said}` };
 }
 
-type DispatcherOptions = {
-  db: Sql;
-  clock: Clock;
-  /** Makes one attempt and stores its outcome. */
-  deliver: (delivery: Delivery) => Promise<void>;
-  /** Deliveries under way at once in this process: in each lane, for one account, and to one host of webhooks. */
-  places: Record<Lane, number>;
-  perAccount?: number;
-  perHost?: number;
-  pollIntervalMs: number;
-  leaseMs: number;
-  onError: (error: unknown) => void;
-};
-
-type Dispatcher = {
-  /** Call it when something may be due. */
-  look: () => void;
-  /** When this process last looked for due messages, ms; null if it has not yet. */
-  lastLookTs: () => number | null;
-  /** Waits for deliveries under way and starts no more. */
-  close: () => Promise<void>;
-};
-
-const defaultPerAccount = 2;
-/** Per host too: an account limit alone is no bound for somebody with many accounts and one receiver. */
-const defaultPerHost = 16;
-
-/**
- * Delivers messages until it is closed, with fair shares for the accounts. Each lane has its own places, so receivers
- * or providers that hang do not delay the other lanes.
- */
-export function startDispatcher(options: DispatcherOptions): Dispatcher {
-  const { db, clock, deliver, places, pollIntervalMs, leaseMs, onError } = options;
-  const { perAccount = defaultPerAccount, perHost = defaultPerHost } = options;
-  const underWay = new Set<{ delivery: Delivery; ended: Promise<void> }>();
-  let looking: Promise<void> | null = null;
-  let again = false;
-  let closed = false;
-  let lastLookTs: number | null = null;
-
-  function begin(delivery: Delivery): void {
-    const ended = deliver(delivery)
-      .catch(onError)
-      .finally(() => {
-        underWay.delete(attempt);
-        look();
-      });
-    const attempt = { delivery, ended };
-    underWay.add(attempt);
-  }
-
-  function freePlaces(): Record<Lane, number> {
-    const free = { ...places };
-    for (const { delivery } of underWay) free[delivery.lane] -= 1;
-    return free;
-  }
-
-  async function fill(): Promise<void> {
-    do {
-      again = false;
-      const free = freePlaces();
-      if (Object.values(free).every((n) => n <= 0)) return;
-      const deliveries = [...underWay].map(({ delivery }) => delivery);
-      const query = {
-        nowTs: clock(),
-        places: free,
-        perAccount,
-        perHost,
-        underWay: deliveries,
-        leaseMs,
-      };
-      for (const delivery of await claimDue(db, query)) begin(delivery);
-      lastLookTs = clock();
-    } while (again && !closed);
-  }
-
-  /** Only one query runs at a time; a call during it makes another one follow. */
-  function look(): void {
-    again = true;
-    if (closed || looking) return;
-    looking = fill()
-      .catch(onError)
-      .finally(() => {
-        looking = null;
-        // Somebody called `look` after the last query and before this line.
-        if (again && Object.values(freePlaces()).some((n) => n > 0)) look();
-      });
-  }
-
-  const timer = setInterval(look, pollIntervalMs);
-  look();
-  return {
-    look,
-    lastLookTs: () => lastLookTs,
-    async close() {
-      closed = true;
-      clearInterval(timer);
-      await looking;
-      await Promise.all([...underWay].map(({ ended }) => ended));
-    },
-  };
-}
-
 type ListenOptions = {
   connectionString: string;
   channel: string;
@@ -432,7 +391,7 @@ type ListenOptions = {
 const retryMs = 5_000;
 
 /** Listens on its own database connection, and reopens it when it breaks, until it is closed. */
-export function listenForMessages(options: ListenOptions): { close: () => Promise<void> } {
+function listenForMessages(options: ListenOptions): { close: () => Promise<void> } {
   const closing = new AbortController();
   const ended = listenOn(options, closing.signal);
   return {

@@ -1,6 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import { mailboxOf } from '../lib/address.ts';
-import { takeFromDailyLimits, type Asking, type Counted, type QuotasOf } from './daily-limits.ts';
+import type { Asking, Counted } from './channels/channel.ts';
+import { takeFromDailyLimits, type QuotasOf } from './daily-limits.ts';
 import { lockCountsOf, type NewDirect, writeDirect } from './enqueue.ts';
 import { findSenders } from './recipients.ts';
 import type { Reason } from './reasons.ts';
@@ -9,7 +10,7 @@ import { wordsOf } from './text.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /** A message to a contact that no event requests. */
-type DirectMessage = {
+export type DirectMessage = {
   type: 'confirm' | 'test' | 'notice';
   contact: { contactId: number; kind: 'email' | 'webhook'; address: string };
   /** The text of a notice. */
@@ -25,7 +26,7 @@ type DirectOptions = {
   isOpen: boolean;
 };
 
-type DirectOutcome = { state: 'queued' | 'held-back'; reason?: Reason };
+export type DirectOutcome = { state: 'queued' | 'held-back'; reason?: Reason };
 
 /**
  * Queues messages to contacts in the caller's transaction, within the day's limits. Returns one outcome for each

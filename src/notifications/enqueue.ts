@@ -2,19 +2,22 @@ import { setImmediate } from 'node:timers/promises';
 import {
   type Actions,
   type Announced,
+  type ChannelName,
   type NewNotification,
+  type NotifyResult,
   notificationsAsked,
 } from '../contract/actions.ts';
+import type { Closing } from '../contract/alarm.ts';
 import type { NotNotified, SenseEvent } from '../contract/event.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { slicesOf } from '../lib/text.ts';
+import type { Counted, Counter, MessageType, NoticeData } from './channels/channel.ts';
+import { channels } from './channels/channels.ts';
 import {
   applyDailyLimits,
   type Allotted,
-  type Counted,
   countedOf,
-  type Counter,
   counterName,
   countersOf,
   type QuotasOf,
@@ -31,9 +34,6 @@ import {
   findConfigured,
   findSenders,
   listDeviceWords,
-  type MessageChannel,
-  type MessageType,
-  type NoticeData,
   type Sender,
   groupByAccount,
   type Unsent,
@@ -111,11 +111,11 @@ async function findWords(
     deviceIds.add(deviceId);
     if (kind === 'push') for (const { sId } of event.cause.senses) sIds.add(sId);
   };
-  for (const { pushes, sms, beyond } of byAccount.values()) {
+  for (const { pushes, toNumbers, beyond } of byAccount.values()) {
     pushes.forEach(note);
-    for (const { notification } of sms) note(notification);
-    for (const kind of [beyond.push, beyond.sms])
-      for (const { notification } of kind.values()) note(notification);
+    for (const one of toNumbers.values()) for (const { notification } of one) note(notification);
+    for (const one of beyond.values())
+      for (const { notification } of one.values()) note(notification);
   }
   for (const { notification } of refused) note(notification);
   return listDeviceWords(tx, [...deviceIds], [...sIds]);
@@ -311,7 +311,8 @@ const typeOf = ({ notification, dueMs }: Allotted): MessageType =>
 
 /** Only for webhooks and alarms, whose end may be reported by another message. All others are text only. */
 function dataOf({ channel, notification }: Allotted): string | null {
-  if (channel !== 'webhook' && (notification.about?.alarmId ?? null) === null) return null;
+  if (!channels[channel].isForPrograms && (notification.about?.alarmId ?? null) === null)
+    return null;
   const { engine, senses } = notification.event.cause;
   const data: NoticeData = { engine, senses };
   return JSON.stringify(data);
@@ -328,13 +329,13 @@ export type Ask = Announced & {
   name: string;
 };
 
-/** `queued`: messages to send now; `planned`: messages delayed by `afterMs`. If both are 0, `notNotified` says why. */
-export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
-
 export type NotifyOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
   /** The channels of this process; those of other processes are read from the database. */
-  ownChannels: readonly MessageChannel[];
+  ownChannels: readonly ChannelName[];
 };
+
+/** What `notify` needs besides the time. */
+export type NotifyRules = Omit<NotifyOptions, 'nowTs'>;
 
 /**
  * Queues the messages of each ask in the caller's transaction. Returns for each ask, in order, how many messages it
@@ -385,14 +386,15 @@ function whyNobody(reasons: ReadonlySet<Reason>): NotNotified {
   if (all.some(isLimit)) return 'held-back';
   if (all.some((reason) => reason === 'sms-not-allowed' || reason === 'number-refused'))
     return 'not-allowed';
-  const missing: Reason[] = ['no-provider', 'no-mail-server', 'no-sms-provider'];
-  return all.some((reason) => missing.includes(reason)) ? 'not-configured' : 'no-recipient';
+  const isMissing = (reason: Reason) =>
+    Object.values(channels).some(({ unconfigured }) => unconfigured === reason);
+  return all.some(isMissing) ? 'not-configured' : 'no-recipient';
 }
 
 /** A closed alarm. `lastedWithState`: it lasted as long as its device was in a state. */
 export type ClosedAlarm = {
   alarmId: number;
-  closedBy: string;
+  closedBy: Closing;
   closedTs: number;
   lastedWithState: boolean;
 };

@@ -1,5 +1,5 @@
 import { pause } from '../lib/wait.ts';
-import type { NotificationLog } from './log.ts';
+import type { NotificationLog } from './channels/channel.ts';
 
 type HeartbeatOptions = {
   url: string;

@@ -1,11 +1,7 @@
 import { createLimitedLines } from '../log/limited-lines.ts';
-import type { Logger } from '../log/logger.ts';
 import type { DeliveryError } from './channels/channel.ts';
 import { restAfterFailuresMs } from './outbox.ts';
 import type { Clock } from '../lib/clock-readings.ts';
-
-/** What the outbox needs of the log. */
-export type NotificationLog = Pick<Logger, 'debug' | 'info' | 'warn'>;
 
 export type FailedAttempt = {
   /** The message that could not be delivered. */

@@ -3,33 +3,30 @@
  * transaction that stores the event or alarm.
  *
  * - A crash before the commit: neither the event nor the message exists.
- * - A crash after it loses nothing: the row stays `queued` until a delivery is settled.
+ * - A crash after it loses nothing: the row stays `queued` until a delivery is settled. A message that waits for more than
+ *   a day fails as `too-late`.
  * - A crash during a delivery repeats it: the recipient stays busy until its lease ends, then the message is sent
  *   again, even if the provider had accepted it. So a message arrives at least once; a webhook recognises the copy by
  *   its `webhook-id`, and people may get a mail, a push message or an SMS twice.
  *
  * A recipient's row (`contact`, `recipient_turn`) is its lock, so no two processes send to one recipient at a time. A
- * recipient's oldest due message is next, and the messages about an alarm stay in order: nobody hears first that an
- * alarm is over.
+ * recipient's oldest due message is next, and the messages about an alarm stay in order: the
+ * message that it has begun goes before the message that it is over.
  */
 
+import { noteNotified, takeBack } from '../alarms/store.ts';
 import type { Sql } from '../db/sql.ts';
+import type { Delivery, MessageQuotas, Places, RecipientKey } from './channels/channel.ts';
+import { channels } from './channels/channels.ts';
 import { countersOf } from './daily-limits.ts';
 import type { Reason } from './reasons.ts';
-import {
-  type AlarmPort,
-  dueChannel,
-  type Lane,
-  type RecipientKey,
-  type Delivery,
-} from './recipients.ts';
-import type { MessageQuotas } from './settings.ts';
+import { dueChannel } from './recipients.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 type DueQuery = {
   nowTs: WallMs;
   /** How many to claim in each lane, at most. */
-  places: Record<Lane, number>;
+  places: Places;
   perAccount: number;
   perHost: number;
   /** The deliveries under way in this process. */
@@ -52,7 +49,7 @@ const isFree = (row: string) => `
 
 const isDirect = `state = 'queued' and contact_id is null and due_at is not null`;
 
-/** A retry goes before later messages about its alarm: nobody hears first that an alarm is over. */
+/** A retry goes before later messages about its alarm, so that its end is not told before its begin. */
 const isNext = `
   not exists (
     select from notification before
@@ -259,7 +256,7 @@ async function freeRecipient(sql: Sql, delivery: RecipientKey): Promise<void> {
 export async function endAnnouncement(
   tx: Sql,
   { alarmId, announcement }: GivenUp,
-  { alarms, nowTs }: { alarms: AlarmPort; nowTs: WallMs },
+  nowTs: WallMs,
 ): Promise<void> {
   if (alarmId === null || announcement === null) return;
   const { rows } = await tx.query<{ waiting: number; told: number; all: number }>(
@@ -272,8 +269,8 @@ export async function endAnnouncement(
   );
   const [{ waiting, told, all } = { waiting: 0, told: 0, all: 0 }] = rows;
   const of = { announcement, nowTs };
-  if (told > 0) await alarms.noteNotified(tx, alarmId, of);
-  else if (waiting === 0 && all > 0) await alarms.takeBack(tx, alarmId, of);
+  if (told > 0) await noteNotified(tx, alarmId, of);
+  else if (waiting === 0 && all > 0) await takeBack(tx, alarmId, of);
 }
 
 /** A message, and the day on which it was counted (UTC, `2026-11-22`); null if it was not. */
@@ -379,7 +376,7 @@ export async function queuePlanned(sql: Sql, nowTs: WallMs): Promise<void> {
 }
 
 /** A message that ended without an attempt: perhaps its alarm has now reached nobody. */
-type GivenUp = { alarmId: number | null; announcement: number | null };
+export type GivenUp = { alarmId: number | null; announcement: number | null };
 
 /** Gives up messages that waited too long, and messages to contacts that are gone. */
 export async function giveUpOld(sql: Sql, beforeMs: number, nowTs: WallMs): Promise<GivenUp[]> {
@@ -469,7 +466,8 @@ async function releaseRecipient(
   const { contactId, accountId, kind, recipient, type } = delivery;
   const { state, reason, nowTs, restMs, hasFailed } = outcome;
   const isOver = state === 'sent' || state === 'logged';
-  const isCounted = isOver && kind !== 'webhook' && type !== 'confirm' && type !== 'test';
+  const isCounted =
+    isOver && !channels[kind].isForPrograms && type !== 'confirm' && type !== 'test';
   // The newest ten are enough, even if one message stood for forty.
   const recent = `(array_fill(ms_to_timestamp($2), array[$3::integer]) || recent)[1:${gatherAfter}]`;
   const changes = `

@@ -1,9 +1,10 @@
-import type { NewNotification } from '../contract/actions.ts';
-import type { CauseDetail, CauseSense, EngineCause } from '../contract/event.ts';
+import type { ChannelName, NewNotification, PhoneChannel } from '../contract/actions.ts';
 import { normalizePhoneNumber } from '../contract/values.ts';
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
+import type { MessageQuotas } from './channels/channel.ts';
+import { channels } from './channels/channels.ts';
 import type { Reason } from './reasons.ts';
-import type { MessageQuotas } from './settings.ts';
 import type { SenseWordsBySId } from './text.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
@@ -15,7 +16,7 @@ export type EnqueueOptions = {
   isSmsForAll: boolean;
   nowTs: WallMs;
   /** The channels of all processes that deliver; nothing is sent by any other. Absent: all channels. */
-  configured?: ReadonlySet<MessageChannel>;
+  configured?: ReadonlySet<ChannelName>;
   /** Called with the decision for each message and recipient. */
   note?: Note;
 };
@@ -23,13 +24,10 @@ export type EnqueueOptions = {
 /** Called with the decision for one recipient; a `Reason` says why the message is not sent. */
 export type Note = (notification: NewNotification, decided: 'queued' | 'planned' | Reason) => void;
 
-/** How a message is sent. */
-export type MessageChannel = 'push' | 'sms' | 'email' | 'webhook';
-
 /** A message for one recipient, before limits are applied. `contactId`: null if the recipient is not a contact. */
 export type MessageCandidate = {
   notification: NewNotification;
-  channel: MessageChannel;
+  channel: ChannelName;
   recipient: string;
   contactId: number | null;
   /** Absent: send it now. Otherwise send it then, if its alarm is still open and not acknowledged. */
@@ -70,9 +68,10 @@ export function createUnsentList(note?: Note): UnsentList {
 export type AskedOfAccount = {
   /** Each goes to all of the account's push tokens and contacts. */
   pushes: NewNotification[];
-  sms: MessageCandidate[];
-  /** Those that exceed the day's limits whatever else is decided, as a count for each device. */
-  beyond: Record<NewNotification['kind'], Map<number, Beyond>>;
+  /** For telephone numbers, by channel. */
+  toNumbers: Map<PhoneChannel, MessageCandidate[]>;
+  /** Those that exceed the day's limits whatever else is decided, as a count for each kind and device. */
+  beyond: Map<NewNotification['kind'], Map<number, Beyond>>;
 };
 
 type Beyond = {
@@ -84,7 +83,12 @@ type Beyond = {
 };
 
 // How many more SMS than the limit to look at: some numbers may be refused, and later ones then take their place.
-const spareSms = 200;
+const spareNumbers = 200;
+
+/** The daily limits that a push can count for: those of the channels to tokens and contacts. */
+const dailyOfPushes = Object.values(channels)
+  .filter(({ reaches }) => reaches !== 'numbers')
+  .map(({ daily }) => daily);
 
 /**
  * Groups notifications by account. Those that certainly exceed the day's limits are counted and not kept: one message
@@ -103,29 +107,31 @@ export function groupByAccount(
     if (!asked) byAccount.set(accountId, (asked = nothingAsked()));
     const quotas = quotasOf(accountId);
     if (kind === 'push') {
-      if (asked.pushes.length < Math.max(quotas.messagesPerDay, quotas.webhooksPerDay))
+      if (asked.pushes.length < Math.max(...dailyOfPushes.map(({ quota }) => quotas[quota])))
         asked.pushes.push(notification);
       else countBeyond(asked, { notification, recipient: '' }, note);
       continue;
     }
     const { phoneNumber } = notification;
-    if (asked.sms.length >= quotas.smsPerDay + spareSms) {
+    let candidates = asked.toNumbers.get(kind);
+    if (!candidates) asked.toNumbers.set(kind, (candidates = []));
+    if (candidates.length >= quotas[channels[kind].daily.quota] + spareNumbers) {
       countBeyond(asked, { notification, recipient: phoneNumber }, note);
       continue;
     }
     let verdict = judged.get(phoneNumber);
     if (!verdict) judged.set(phoneNumber, (verdict = judge(phoneNumber, isAllowedNumber)));
-    const sms = { notification, channel: 'sms' as const, contactId: null };
-    if ('refused' in verdict) unsent.add({ ...sms, recipient: phoneNumber }, verdict.refused);
-    else asked.sms.push({ ...sms, recipient: verdict.number });
+    const candidate = { notification, channel: kind, contactId: null };
+    if ('refused' in verdict) unsent.add({ ...candidate, recipient: phoneNumber }, verdict.refused);
+    else candidates.push({ ...candidate, recipient: verdict.number });
   }
   return byAccount;
 }
 
 const nothingAsked = (): AskedOfAccount => ({
   pushes: [],
-  sms: [],
-  beyond: { push: new Map(), sms: new Map() },
+  toNumbers: new Map(),
+  beyond: new Map(),
 });
 
 function countBeyond(
@@ -134,8 +140,10 @@ function countBeyond(
   note: Note | undefined,
 ): void {
   const { deviceId, kind } = notification;
-  let entry = beyond[kind].get(deviceId);
-  if (!entry) beyond[kind].set(deviceId, (entry = { notification, recipient, count: 0, all: [] }));
+  let ofKind = beyond.get(kind);
+  if (!ofKind) beyond.set(kind, (ofKind = new Map()));
+  let entry = ofKind.get(deviceId);
+  if (!entry) ofKind.set(deviceId, (entry = { notification, recipient, count: 0, all: [] }));
   entry.count += 1;
   if (note) entry.all.push(notification);
 }
@@ -156,23 +164,6 @@ export type AlarmNow = {
   snoozedUntilTs: number | null;
   closedTs: number | null;
 };
-
-/** What messages need from the alarms that they are about; `assembly/` connects the two. */
-export type AlarmPort = {
-  /** Only alarms that still exist. */
-  listAlarmsNow: (sql: Sql, alarmIds: readonly number[]) => Promise<AlarmNow[]>;
-  /** Until the transaction ends, nobody else settles messages about these alarms or changes them. */
-  lockAlarms: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
-  /** A message of this announcement reached somebody. Idempotent. */
-  noteNotified: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
-  /** All messages of this announcement have failed. */
-  takeBack: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
-  /** Alarms of this account may have changed; the change is committed. */
-  onChanged: (accountId: number) => void;
-};
-
-/** `nowTs`: when its last message ended, ms. */
-type OfAnnouncement = { announcement: number; nowTs: WallMs };
 
 /** Whether SMS may be sent to a normalized number. */
 export type NumberRule = (number: string) => boolean;
@@ -214,22 +205,31 @@ export async function forgetProcess(sql: Sql, process: string): Promise<void> {
 /** Processes renew their announcement every minute. */
 const seenWithinMs = 180_000;
 
+/** Marks the name of a channel that only writes to the log. */
+export const logSuffix = '-log';
+
+/** The channels that running delivery processes have announced; with `-log` behind those that only write to the log. */
+export async function listAnnounced(sql: Sql, nowTs: WallMs): Promise<string[]> {
+  const { rows } = await sql.query<{ channel: string }>({
+    name: 'outbox-list-announced',
+    text: `select distinct unnest(channels) as channel
+             from delivering_process where seen_at > ms_to_timestamp($1)`,
+    values: [nowTs - seenWithinMs],
+  });
+  return rows.map(({ channel }) => channel);
+}
+
 /**
  * The channels of this process and of all others that deliver now. A log that takes SMS (`sms-log`) counts as a channel
  * here, but not where people see what is configured.
  */
 export async function findConfigured(
   sql: Sql,
-  ownChannels: readonly MessageChannel[],
+  ownChannels: readonly ChannelName[],
   nowTs: WallMs,
-): Promise<Set<MessageChannel>> {
-  const { rows } = await sql.query<{ channel: MessageChannel | 'sms-log' }>({
-    name: 'outbox-find-configured',
-    text: `select distinct unnest(channels) as channel
-             from delivering_process where seen_at > ms_to_timestamp($1)`,
-    values: [nowTs - seenWithinMs],
-  });
-  const others = rows.map(({ channel }) => (channel === 'sms-log' ? 'sms' : channel));
+): Promise<Set<ChannelName>> {
+  const announced = await listAnnounced(sql, nowTs);
+  const others = announced.map((channel) => channel.replace(logSuffix, '') as ChannelName);
   return new Set([...ownChannels, ...others]);
 }
 
@@ -245,18 +245,18 @@ export function address(
 ): MessageCandidate[] {
   return [
     ...addressPushes(asked, sender, devices, options, unsent),
-    ...addressSms(asked, sender, options, unsent),
+    ...addressNumbers(asked, sender, options, unsent),
   ];
 }
 
 function addressPushes(
   { pushes, beyond }: AskedOfAccount,
-  { accountId, tokens, contacts, messagesUsed, webhooksUsed }: Sender,
+  { accountId, tokens, contacts, usedToday }: Sender,
   devices: Devices,
   { quotasOf, configured, nowTs, note }: EnqueueOptions,
   unsent: UnsentList,
 ): MessageCandidate[] {
-  const { messagesPerDay, webhooksPerDay } = quotasOf(accountId);
+  const quotas = quotasOf(accountId);
   const recipientsOf = (notification: NewNotification): MessageCandidate[] => [
     ...tokens.map((token) => ({
       notification,
@@ -275,29 +275,29 @@ function addressPushes(
         ...(afterMs > 0 && { dueMs: nowTs + afterMs }),
       })),
   ];
-  const reasonOf = ({ channel }: MessageCandidate) =>
-    channel === 'webhook' ? ('webhooks-per-day' as const) : ('messages-per-day' as const);
-  for (const { notification, count, all } of beyond.push.values())
+  for (const { notification, count, all } of beyond.get('push')?.values() ?? [])
     for (const candidate of recipientsOf(notification)) {
-      unsent.add(candidate, reasonOf(candidate), count);
-      for (const one of all) note?.(one, reasonOf(candidate));
+      const { reason } = channels[candidate.channel].daily;
+      unsent.add(candidate, reason, count);
+      for (const one of all) note?.(one, reason);
     }
-  const room = { messages: messagesPerDay - messagesUsed, webhooks: webhooksPerDay - webhooksUsed };
+  const room: Record<string, number> = {};
+  for (const { kind, quota } of dailyOfPushes) room[kind] = quotas[quota] - (usedToday[kind] ?? 0);
   const candidates: MessageCandidate[] = [];
   for (const notification of pushes) {
     // If the limit is not reached yet when a notification comes up, all its recipients become candidates.
-    const open = { messages: room.messages > 0, webhooks: room.webhooks > 0 };
+    const before = { ...room };
     for (const candidate of recipientsOf(notification)) {
+      const { unconfigured, daily } = channels[candidate.channel];
       if (configured && !configured.has(candidate.channel)) {
-        unsent.add(candidate, candidate.channel === 'email' ? 'no-mail-server' : 'no-provider');
+        unsent.add(candidate, unconfigured);
         continue;
       }
-      const counter = candidate.channel === 'webhook' ? 'webhooks' : 'messages';
-      if (!open[counter]) {
-        unsent.add(candidate, reasonOf(candidate));
+      if ((before[daily.kind] ?? 0) <= 0) {
+        unsent.add(candidate, daily.reason);
         continue;
       }
-      room[counter] -= 1;
+      room[daily.kind] = (room[daily.kind] ?? 0) - 1;
       candidates.push(candidate);
     }
   }
@@ -312,85 +312,30 @@ const mayPlan = ({ about }: NewNotification, { escalatedIds }: ContactOf): boole
 const suits = (wanted: ContactOf['labels'], labels: readonly string[]): boolean =>
   wanted.length === 0 || wanted.some((label) => labels.includes(label));
 
-function addressSms(
-  { sms, beyond }: AskedOfAccount,
-  { accountId, maySendSms, smsUsed }: Sender,
+function addressNumbers(
+  { toNumbers, beyond }: AskedOfAccount,
+  { accountId, maySendSms, usedToday }: Sender,
   { quotasOf, isSmsForAll, configured, note }: EnqueueOptions,
   unsent: UnsentList,
 ): MessageCandidate[] {
-  const mayRing = maySendSms || isSmsForAll;
-  const reason = mayRing ? 'sms-per-day' : 'sms-not-allowed';
-  for (const { notification, recipient, count, all } of beyond.sms.values()) {
-    unsent.add({ notification, channel: 'sms', recipient }, reason, count);
-    for (const one of all) note?.(one, reason);
-  }
-  const hasRoom = mayRing && smsUsed < quotasOf(accountId).smsPerDay;
-  const isConfigured = configured?.has('sms') ?? true;
-  if (hasRoom && isConfigured) return sms;
-  for (const candidate of sms) unsent.add(candidate, hasRoom ? 'no-sms-provider' : reason);
-  return [];
+  const isAllowed = maySendSms || isSmsForAll;
+  const quotas = quotasOf(accountId);
+  return [...toNumbers].flatMap(([channel, candidates]) => {
+    const { daily, unconfigured } = channels[channel];
+    const reason = isAllowed ? daily.reason : 'sms-not-allowed';
+    for (const { notification, recipient, count, all } of beyond.get(channel)?.values() ?? []) {
+      unsent.add({ notification, channel, recipient }, reason, count);
+      for (const one of all) note?.(one, reason);
+    }
+    const hasRoom = isAllowed && (usedToday[daily.kind] ?? 0) < quotas[daily.quota];
+    if (hasRoom && (configured?.has(channel) ?? true)) return candidates;
+    for (const candidate of candidates) unsent.add(candidate, hasRoom ? unconfigured : reason);
+    return [];
+  });
 }
 
 /** The channel (LISTEN/NOTIFY) that wakes the delivering processes when messages were committed. */
 export const dueChannel = 'sensorium_due';
-
-export type MessageType =
-  'notice' | 'confirm' | 'test' | 'opened' | 'repeated' | 'escalated' | 'closed';
-
-/** What is stored of an event besides the text. */
-export type NoticeData = {
-  engine: EngineCause;
-  senses: CauseSense[];
-  why?: CauseDetail[];
-  /** What closed the alarm, if it is over. */
-  closedBy?: string;
-};
-
-/** A recipient: a contact, or a push token or telephone number of an account. */
-export type RecipientKey = {
-  accountId: number;
-  kind: MessageChannel;
-  recipient: string;
-  contactId: number | null;
-};
-
-/**
- * What has its own places. Webhooks have three lanes: those that answered the last time, those that were never tried,
- * and those that did not answer the last time.
- */
-export type Lane = MessageChannel | 'webhook-new' | 'webhook-unanswered';
-
-/** A claimed message; its recipient is busy until it is settled. */
-export type Delivery = RecipientKey & {
-  id: number;
-  lane: Lane;
-  /** Host and port of a webhook. */
-  host: string | null;
-  /** Null if the recipient is not a contact. */
-  contactUuid: string | null;
-  type: MessageType;
-  title: string;
-  body: string;
-  engine: EngineCause | null;
-  data: NoticeData | null;
-  deviceUuid: string | null;
-  deviceName: string | null;
-  language: string | null;
-  timeZone: string | null;
-  createdTs: number;
-  /** Number of attempts, including this one. */
-  attempts: number;
-  isDisabled: boolean;
-  /** True also if no confirmation is needed. */
-  isConfirmed: boolean;
-  isUnsubscribed: boolean;
-  /** Whether the device now has one of the contact's labels, or needs none. */
-  isSuiting: boolean;
-  alarmId: number | null;
-  announcement: number | null;
-  /** The recipient had many messages lately: all that wait for it are sent as one. */
-  isGathering: boolean;
-};
 
 const today = (parameter: string) => `(ms_to_timestamp(${parameter}) at time zone 'UTC')::date`;
 
@@ -416,15 +361,11 @@ export type Sender = {
   contacts: ContactOf[];
   timeZone: string | null;
   language: string | null;
-  messagesUsed: number;
-  webhooksUsed: number;
-  smsUsed: number;
+  /** By the kind of counter, of the limits that are of the account. */
+  usedToday: Record<string, number>;
 };
 
-const used = (kind: string) => `
-  coalesce((select used from message_count
-             where kind = '${kind}' and account_id = account.id and key = ''
-               and day >= ${today('$2')}), 0)`;
+const dailyKinds = [...new Set(Object.values(channels).map(({ daily }) => `'${daily.kind}'`))];
 
 export async function findSenders(
   tx: Sql,
@@ -458,8 +399,9 @@ export async function findSenders(
                 from contact c
                where c.account_id = account.id
                  and (c.kind = 'webhook' or c.confirmed_at is not null)) as contacts,
-             ${used('account')} as "messagesUsed", ${used('webhook')} as "webhooksUsed",
-             ${used('sms')} as "smsUsed"
+             (select coalesce(json_object_agg(kind, used), '{}') from message_count
+               where kind in (${dailyKinds.join(', ')}) and account_id = account.id and key = ''
+                 and day >= ${today('$2')}) as "usedToday"
         from account
        where account.id = any ($1)`,
     values: [accountIds, nowTs, alarmIds],
@@ -519,8 +461,12 @@ export async function countRecipients(
     unconfirmed: number;
     webhooks: number;
   }>(
-    `select coalesce((select jsonb_array_length(apn) from account where id = $1), 0) +
-              (select count(*) from push_token where account_id = $1)::integer as tokens,
+    `select (select count(distinct token)
+               from (select entry ->> 'token' as token
+                       from account cross join jsonb_array_elements(apn) as e (entry)
+                      where id = $1
+                     union all
+                     select token from push_token where account_id = $1) as t) as tokens,
             count(*) filter (where kind = 'email' and confirmed_at is not null) as emails,
             count(*) filter (where kind = 'email' and confirmed_at is null) as unconfirmed,
             count(*) filter (where kind = 'webhook') as webhooks
@@ -528,4 +474,41 @@ export async function countRecipients(
     [accountId],
   );
   return rows[0] ?? { tokens: 0, emails: 0, unconfirmed: 0, webhooks: 0 };
+}
+
+/**
+ * Removes a push token that the push service reports as dead, wherever the account has it. This takes two transactions:
+ * whoever locks the account's row deletes its tokens on another connection, and neither may wait for the other.
+ */
+export async function removePushToken(
+  sql: Database,
+  accountId: number,
+  token: string,
+): Promise<void> {
+  await sql.query('delete from push_token where account_id = $1 and token = $2', [
+    accountId,
+    token,
+  ]);
+  await sql.query(
+    `update account
+        set apn = (
+          select coalesce(jsonb_agg(entry order by place), '[]')
+            from jsonb_array_elements(apn) with ordinality as e (entry, place)
+           where entry ->> 'token' is distinct from $2
+        )
+      where id = $1 and apn @> jsonb_build_array(jsonb_build_object('token', $2::text))`,
+    [accountId, token],
+  );
+}
+
+/** Whether an account still has a push token: in `apn`, or in one of its sessions. */
+export async function hasPushToken(sql: Sql, accountId: number, token: string): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    `select from push_token where account_id = $1 and token = $2
+      union all
+     select from account
+      where id = $1 and apn @> jsonb_build_array(jsonb_build_object('token', $2::text))`,
+    [accountId, token],
+  );
+  return (rowCount ?? 0) > 0;
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Database } from '../db/database.ts';
+import { ChannelName } from '../contract/actions.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
@@ -11,6 +11,7 @@ import {
   linkNext,
   timestamp,
 } from '../http/schema.ts';
+import { channels } from './channels/channels.ts';
 import { Reason } from './reasons.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
@@ -62,7 +63,7 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
 const NotificationState = z
   .enum(['planned', 'queued', 'sent', 'logged', 'failed', 'held-back'])
   .meta({ id: 'NotificationState' });
-export type NotificationState = z.infer<typeof NotificationState>;
+type NotificationState = z.infer<typeof NotificationState>;
 
 /** The outcome for one recipient, as the device's owner sees it. */
 export const NotificationOutcome = z
@@ -70,7 +71,7 @@ export const NotificationOutcome = z
     notificationId: z.int(),
     timestamp: timestamp.meta({ description: 'When the event requested it.' }),
     changedTs: timestamp.meta({ description: 'When its state last changed.' }),
-    kind: z.enum(['push', 'sms', 'email', 'webhook']),
+    kind: ChannelName,
     recipient: z.string().meta({
       description: 'The end of the push token or phone number; for e-mail and webhooks the host.',
     }),
@@ -122,44 +123,7 @@ const NotificationsResponse = z.object({
   notifications: z.array(NotificationOutcome),
   timestamp,
 });
-export type NotificationsResponse = z.infer<typeof NotificationsResponse>;
-
-/**
- * Removes a push token that the push service reports as dead, wherever the account has it. This takes two transactions:
- * whoever locks the account's row deletes its tokens on another connection, and neither may wait for the other.
- */
-export async function removePushToken(
-  sql: Database,
-  accountId: number,
-  token: string,
-): Promise<void> {
-  await sql.query('delete from push_token where account_id = $1 and token = $2', [
-    accountId,
-    token,
-  ]);
-  await sql.query(
-    `update account
-        set apn = (
-          select coalesce(jsonb_agg(entry order by place), '[]')
-            from jsonb_array_elements(apn) with ordinality as e (entry, place)
-           where entry ->> 'token' is distinct from $2
-        )
-      where id = $1 and apn @> jsonb_build_array(jsonb_build_object('token', $2::text))`,
-    [accountId, token],
-  );
-}
-
-/** Whether an account still has a push token: in `apn`, or in one of its sessions. */
-export async function hasPushToken(sql: Sql, accountId: number, token: string): Promise<boolean> {
-  const { rowCount } = await sql.query(
-    `select from push_token where account_id = $1 and token = $2
-      union all
-     select from account
-      where id = $1 and apn @> jsonb_build_array(jsonb_build_object('token', $2::text))`,
-    [accountId, token],
-  );
-  return (rowCount ?? 0) > 0;
-}
+type NotificationsResponse = z.infer<typeof NotificationsResponse>;
 
 /** Deletes outcomes from before `beforeMs`; queued messages stay. */
 export async function forgetOutcomes(sql: Sql, beforeMs: number): Promise<void> {
@@ -242,7 +206,7 @@ function toOutcome({
     ...row,
     notificationId: id,
     timestamp: createdTs,
-    recipient: mask(row.kind, recipient),
+    recipient: channels[row.kind].mask(recipient),
     cause: { engine },
     ...(via === null ? {} : { via }),
     ...(error === null ? {} : { error }),
@@ -254,24 +218,21 @@ function toOutcome({
   };
 }
 
-/** Enough to recognise a recipient, not enough to write to it. */
-function mask(kind: NotificationOutcome['kind'], recipient: string): string {
-  if (kind === 'webhook') return URL.parse(recipient)?.host ?? '…';
-  if (kind === 'email')
-    return `${recipient.slice(0, 1)}…${recipient.slice(recipient.indexOf('@'))}`;
-  return `…${recipient.slice(-Math.min(4, Math.floor(recipient.length / 2)))}`;
-}
-
 /** The outcome of a message about an alarm. */
-type AlarmDelivery = {
-  kind: NotificationOutcome['kind'];
-  recipient: string;
-  type: string;
-  state: NotificationOutcome['state'] | 'planned';
-  changedTs: number;
-  dueTs?: number;
-  reason?: string;
-};
+export const AlarmDelivery = z
+  .object({
+    kind: ChannelName,
+    recipient: z
+      .string()
+      .meta({ description: 'As in the notifications of a device: never the whole address.' }),
+    type: z.string().meta({ description: 'opened, repeated, escalated or closed.' }),
+    state: z.enum(NotificationState.options),
+    changedTs: timestamp,
+    dueTs: timestamp.optional().meta({ description: 'When a planned message (`afterMs`) is due.' }),
+    reason: z.string().optional(),
+  })
+  .meta({ id: 'Delivery' });
+export type AlarmDelivery = z.infer<typeof AlarmDelivery>;
 
 /** At most this many for one alarm, the newest. */
 const mostPerAlarm = 50;
@@ -303,7 +264,7 @@ export async function listDeliveries(
   for (const { alarmId, kind, recipient, type, state, changedTs, dueTs, reason } of rows) {
     const delivery: AlarmDelivery = {
       kind,
-      recipient: mask(kind, recipient),
+      recipient: channels[kind].mask(recipient),
       type,
       state,
       changedTs,

@@ -30,7 +30,7 @@ export function titleOf(
 export function bodyOf(notification: NewNotification, wording: Wording, isLast: boolean): string {
   const words = wordsOf(wording.language);
   const after = `${sinceOf(notification, wording, words)}${isLast ? `\n${words.lastToday}` : ''}`;
-  if (notification.kind === 'sms') return smsText(wording.deviceName, notification.text, after);
+  if (notification.kind !== 'push') return smsText(wording.deviceName, notification.text, after);
   const { event } = notification;
   const causes = describeCauses(event, wording.senses, words).join('; ');
   const when = describeTime(event.ts, wording.nowTs, wording.timeZone, words);

@@ -2,7 +2,7 @@ import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { normalizePhoneNumber } from '../contract/values.ts';
 import {
   listPhoneNumbers,
-  listSms,
+  listPhoneTexts,
   maxWarnings,
   warning,
   type Warning,
@@ -27,19 +27,14 @@ export function warnOfChannels(
   pathOf: PurposePath,
   reachable: ReachablePeople,
 ): Warning[] {
-  const { push, sms } = findFirst(purposes, pathOf);
-  return [
-    ...(push === null ? [] : warningsOfPush(push, reachable)),
-    ...(sms === null || reachable.channels.includes('sms')
-      ? []
-      : [
-          warning(
-            'sms-log-only',
-            sms,
-            'no SMS provider is configured: SMS are only written to the log',
-          ),
-        ]),
-  ];
+  const push = findFirstPush(purposes, pathOf);
+  const missing = new Map<string, Warning>();
+  for (const { channel, called, path } of listPhoneTexts(purposes, pathOf)) {
+    if (reachable.channels.includes(channel) || missing.has(channel)) continue;
+    const what = `no ${called} provider is configured: ${called} are only written to the log`;
+    missing.set(channel, warning('sms-log-only', path, what));
+  }
+  return [...(push === null ? [] : warningsOfPush(push, reachable)), ...missing.values()];
 }
 
 function warningsOfPush(
@@ -66,38 +61,35 @@ function warningsOfPush(
   ];
 }
 
-function findFirst(purposes: readonly Purpose[], pathOf: PurposePath) {
-  const first: { push: string | null; sms: string | null } = { push: null, sms: null };
+/** The place of the first action that sends a push; null if there is none. */
+function findFirstPush(purposes: readonly Purpose[], pathOf: PurposePath): string | null {
   for (const [index, { states }] of purposes.entries())
     for (const [s, { events }] of states.entries())
-      for (const [e, { actions }] of events.entries()) {
-        const path = `${pathOf(index)}/states/${s}/events/${e}/actions`;
-        if (actions.cloud?.sendPush) first.push ??= `${path}/cloud/sendPush`;
-        const { text, phoneNumber = [] } = actions.sms ?? {};
-        if (text && phoneNumber.length > 0) first.sms ??= `${path}/sms`;
-      }
-  return first;
+      for (const [e, { actions }] of events.entries())
+        if (actions.cloud?.sendPush)
+          return `${pathOf(index)}/states/${s}/events/${e}/actions/cloud/sendPush`;
+  return null;
 }
 
-/** Warns of numbers in purposes that no SMS will be sent to, at their places. */
+/** Warns of numbers in purposes that nothing will be sent to, at their places. */
 export function warnOfNumbers(
   purposes: readonly Purpose[],
   pathOf: PurposePath,
   isAllowedNumber: NumberRule,
 ): Warning[] {
   const warnings = warnOfNumberForms(purposes, pathOf);
-  for (const { phoneNumber, path } of listPhoneNumbers(purposes, pathOf)) {
+  for (const { phoneNumber, called, path } of listPhoneNumbers(purposes, pathOf)) {
     if (warnings.length >= maxWarnings) break;
     const number = normalizePhoneNumber(phoneNumber);
     if (number === null || isAllowedNumber(number)) continue;
-    const what = `no SMS will be sent to ${phoneNumber}: the operator does not allow SMS to numbers like this`;
+    const what = `no ${called} will be sent to ${phoneNumber}: the operator does not allow ${called} to numbers like this`;
     warnings.push(warning('number-refused', path, what));
   }
   return warnings;
 }
 
-/** The place of the first SMS, for which an account needs permission; null if there is none. */
+/** The place of the first telephone number, for which an account needs permission; null if there is none. */
 export function findFirstSms(purposes: readonly Purpose[], pathOf: PurposePath): string | null {
-  for (const { path } of listSms(purposes, pathOf)) return path;
+  for (const { path } of listPhoneTexts(purposes, pathOf)) return `${path}/phoneNumber`;
   return null;
 }

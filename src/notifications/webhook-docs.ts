@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { WebhookDocs } from '../http/openapi.ts';
 import { timestamp } from '../http/schema.ts';
-import type { Delivery } from './recipients.ts';
+import type { Delivery } from './channels/channel.ts';
 
 const Engine = z
   .object({
@@ -50,7 +50,7 @@ const NoticeHook = z
     data: z.object(eventMembers).meta({ id: 'NoticeHookData' }),
   })
   .meta({ id: 'NoticeHook' });
-export type NoticeHook = z.infer<typeof NoticeHook>;
+type NoticeHook = z.infer<typeof NoticeHook>;
 
 /** A message to a webhook about an alarm. `cause`: that of the firing that it reports. */
 const AlarmHook = z
@@ -72,7 +72,7 @@ const AlarmHook = z
       .meta({ id: 'AlarmHookData' }),
   })
   .meta({ id: 'AlarmHook' });
-export type AlarmHook = z.infer<typeof AlarmHook>;
+type AlarmHook = z.infer<typeof AlarmHook>;
 
 /** A test message. */
 const TestHook = z
@@ -82,7 +82,7 @@ const TestHook = z
     data: z.object({ title: z.string(), body: z.string() }).meta({ id: 'TestHookData' }),
   })
   .meta({ id: 'TestHook' });
-export type TestHook = z.infer<typeof TestHook>;
+type TestHook = z.infer<typeof TestHook>;
 
 /** What a delivery does not contain: the event's identifier and the alarm's URL; undefined if there is none. */
 export type HookLinks = { eventId: string | undefined; alarmUrl: string | undefined };

@@ -123,7 +123,7 @@ type DueDownlinkRow = {
 };
 
 /** By device; devices that are gone are missing. */
-export async function listDueDownlinks(
+async function listDueDownlinks(
   db: Sql,
   deviceIds: number[],
 ): Promise<Map<number, DueDownlinkRow>> {
@@ -247,7 +247,7 @@ async function removeBeyond(tx: Sql, deviceIds: number[]): Promise<void> {
 }
 
 /** The texts that these devices have not acknowledged, oldest first; devices without any are missing. */
-export async function listKept(db: Sql, deviceIds: number[]): Promise<Map<number, Downlink[]>> {
+async function listKept(db: Sql, deviceIds: number[]): Promise<Map<number, Downlink[]>> {
   const { rows } = await db.query<{ device_id: number; id: number; text: string; ts: number }>({
     name: 'displays-kept',
     text: `
@@ -310,7 +310,7 @@ const replaced = transition('replaced');
 const answerable = textList(transitionOf('accepted').from);
 
 /** A device's answer to a profile. `ts`: when, in ms. */
-export type StoredAnswer = {
+type StoredAnswer = {
   deviceId: number;
   pId: string;
   state: 'current' | 'rejected';

@@ -53,7 +53,7 @@ export async function startActivity(options: ActivityOptions): Promise<Activity>
     recorded.set(accountId, (recorded.get(accountId) ?? 0) + events);
   }
 
-  function turnDay(): void {
+  function startDay(): void {
     const now = today();
     if (now === day) return;
     day = now;
@@ -61,7 +61,7 @@ export async function startActivity(options: ActivityOptions): Promise<Activity>
   }
 
   async function write(): Promise<void> {
-    turnDay();
+    startDay();
     if (pending.size === 0) return;
     const [writing, of] = [pending, day];
     pending = new Map();
@@ -87,7 +87,7 @@ export async function startActivity(options: ActivityOptions): Promise<Activity>
   return {
     count: add,
     eventsLeft(accountId) {
-      turnDay();
+      startDay();
       const { eventsPerDay } = limitsOf(accountId);
       const counted = (recorded.get(accountId) ?? 0) + (pending.get(accountId)?.events ?? 0);
       return Math.max(0, eventsPerDay - counted);
@@ -127,7 +127,7 @@ const noProcess = `'00000000-0000-0000-0000-000000000000'`;
 type Counts = { measurements: number; events: number; leftOut: number };
 
 /** Adds to this process's counts of a day (UTC, `2026-11-22`). Skips accounts that no longer exist. */
-export async function addCounts(
+async function addCounts(
   sql: Sql,
   process: string,
   day: string,
@@ -337,21 +337,19 @@ type StorageWatch = {
   close(): Promise<void>;
 };
 
-type StorageWatchOptions = {
-  db: Sql;
-  limitsOf: LimitsOf;
-  retention: CountRetention;
-  intervalMs?: number;
-  onError: (error: unknown) => void;
-};
-
 const hourMs = 3_600_000;
 
 /**
  * The estimate is at most an hour old, so an account may exceed its quota by an hour's worth. It is compared with the
  * current limit, so an operator's change takes effect at once.
  */
-export async function startStorageWatch(options: StorageWatchOptions): Promise<StorageWatch> {
+export async function startStorageWatch(options: {
+  db: Sql;
+  limitsOf: LimitsOf;
+  retention: CountRetention;
+  intervalMs?: number;
+  onError: (error: unknown) => void;
+}): Promise<StorageWatch> {
   const { db, limitsOf, retention, intervalMs = hourMs, onError } = options;
   let stored = new Map<number, number>();
   const read = async () => void (stored = await listStoredBytes(db, retention));

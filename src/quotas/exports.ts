@@ -1,4 +1,5 @@
 import { DomainError } from '../errors.ts';
+import { FairBudget } from '../lib/fair-budget.ts';
 import { accountGone } from './quotas.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
@@ -17,7 +18,7 @@ export type Exports = {
   page<T>(accountId: number, read: () => Promise<T>): Promise<T>;
 };
 
-export type ExportsOptions = {
+type ExportsOptions = {
   limitOf: (accountId: number) => number;
   /** Whether the account was removed or disabled: its exports then end. */
   isGone?: (accountId: number) => boolean;
@@ -35,11 +36,11 @@ export type ExportsOptions = {
  */
 export function createExports(options: ExportsOptions): Exports {
   const { limitOf, isGone, monotonicClock, parallel = 4, waitMs = 10_000 } = options;
-  const open = createSlots(({ accountId, ofAccount }) => ofAccount < limitOf(accountId));
-  const reading = createSlots(({ ofAll }) => ofAll < parallel);
+  const open = new FairBudget({ most: Infinity, mostOfKey: (account) => limitOf(Number(account)) });
+  const reading = new FairBudget({ most: parallel, mostOfKey: () => parallel });
 
   async function page<T>(accountId: number, read: () => Promise<T>): Promise<T> {
-    const release = await reading.take(accountId, { refuse: noTurn });
+    const release = await reading.take(`${accountId}`, { refuse: stoppingError });
     if (isGone?.(accountId)) {
       release();
       throw accountGone();
@@ -50,14 +51,14 @@ export function createExports(options: ExportsOptions): Exports {
   async function run<T>(accountId: number, signal: AbortSignal, pages: AsyncIterable<T>) {
     const endMs = monotonicClock() + waitMs;
     const refuse = () => tooMany(limitOf(accountId), Math.ceil(waitMs / 1_000));
-    const close = await open.take(accountId, { withinMs: waitMs, signal, refuse });
+    const close = await open.take(`${accountId}`, { withinMs: waitMs, signal, refuse });
     signal.addEventListener('abort', close, { once: true });
     try {
       const withinMs = Math.max(0, endMs - monotonicClock());
-      const release = await reading.take(accountId, { withinMs, signal, refuse });
+      const release = await reading.take(`${accountId}`, { withinMs, signal, refuse });
       const iterator = pages[Symbol.asyncIterator]();
       const first = await iterator.next().finally(release);
-      return inTurns(accountId, { iterator, first, close, signal });
+      return readInSlots(accountId, { iterator, first, close, signal });
     } catch (error) {
       close();
       throw error;
@@ -65,7 +66,7 @@ export function createExports(options: ExportsOptions): Exports {
   }
 
   /** An iterator rather than a generator, so that `return` also runs if nobody ever read from it. */
-  function inTurns<T>(
+  function readInSlots<T>(
     accountId: number,
     { iterator, first, close, signal }: Begun<T>,
   ): AsyncIterable<T> {
@@ -100,11 +101,11 @@ export function createExports(options: ExportsOptions): Exports {
 type Begun<T> = {
   iterator: AsyncIterator<T>;
   first: IteratorResult<T>;
-  close: Release;
+  close: () => void;
   signal: AbortSignal;
 };
 
-const noTurn = () => new DomainError('unavailable', 'The service is stopping.');
+const stoppingError = () => new DomainError('unavailable', 'The service is stopping.');
 
 function tooMany(limit: number, windowSeconds: number): DomainError {
   return new DomainError(
@@ -115,96 +116,4 @@ function tooMany(limit: number, windowSeconds: number): DomainError {
       rate: { quota: 'exports', limit, windowSeconds, resetSeconds: windowSeconds },
     },
   );
-}
-
-/** Releases the slot; further calls do nothing. */
-type Release = () => void;
-
-type SlotWait = {
-  /** Longest wait; unlimited if absent. */
-  withinMs?: number | undefined;
-  /** Aborted when the waiting client is gone. */
-  signal?: AbortSignal | undefined;
-  /** Makes the error to throw if no slot becomes free in time. */
-  refuse: () => Error;
-};
-
-export type Slots = {
-  take(accountId: number, wait: SlotWait): Promise<Release>;
-};
-
-/** How many slots are taken now, by the account and by all accounts. */
-type Taken = { accountId: number; ofAccount: number; ofAll: number };
-
-type Waiting = { grant: () => void };
-
-/** Slots with fair shares for accounts; the work of one account runs in order. */
-export function createSlots(hasRoom: (taken: Taken) => boolean): Slots {
-  const taken = new Map<number, number>();
-  /** In order of service: an account that gets a slot goes to the end. */
-  const lines = new Map<number, Set<Waiting>>();
-  let all = 0;
-
-  const mayTake = (accountId: number) =>
-    hasRoom({ accountId, ofAccount: taken.get(accountId) ?? 0, ofAll: all });
-
-  function takeOne(accountId: number): Release {
-    taken.set(accountId, (taken.get(accountId) ?? 0) + 1);
-    all += 1;
-    let isReleased = false;
-    return () => {
-      if (isReleased) return;
-      isReleased = true;
-      const left = (taken.get(accountId) ?? 0) - 1;
-      if (left > 0) taken.set(accountId, left);
-      else taken.delete(accountId);
-      all -= 1;
-      grant();
-    };
-  }
-
-  function grant(): void {
-    for (const [accountId, line] of lines) {
-      const [first] = line;
-      if (!first || !mayTake(accountId)) continue;
-      leave(accountId, first);
-      if (lines.delete(accountId)) lines.set(accountId, line);
-      first.grant();
-    }
-  }
-
-  function leave(accountId: number, one: Waiting): void {
-    const line = lines.get(accountId);
-    line?.delete(one);
-    if (line?.size === 0) lines.delete(accountId);
-  }
-
-  return {
-    take(accountId, { withinMs, signal, refuse }) {
-      // An abort before we listen for it goes unnoticed: the slot would never be released.
-      if (signal?.aborted) return Promise.reject(refuse());
-      if (!lines.has(accountId) && mayTake(accountId)) return Promise.resolve(takeOne(accountId));
-      const { promise, resolve, reject } = Promise.withResolvers<Release>();
-      const end = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', giveUp);
-      };
-      const one: Waiting = {
-        grant: () => {
-          end();
-          resolve(takeOne(accountId));
-        },
-      };
-      const giveUp = () => {
-        end();
-        leave(accountId, one);
-        reject(refuse());
-      };
-      const timer = withinMs === undefined ? undefined : setTimeout(giveUp, withinMs);
-      const line = lines.get(accountId) ?? new Set();
-      lines.set(accountId, line.add(one));
-      signal?.addEventListener('abort', giveUp, { once: true });
-      return promise;
-    },
-  };
 }

@@ -18,7 +18,7 @@ export function levelOf(used: number | null, limit: number): QuotaLevel | null {
 }
 
 /** A quota of which an account has used at least 80 %. */
-export type NearQuota = { accountId: number; quota: QuotaName; used: number; limit: number };
+type NearQuota = { accountId: number; quota: QuotaName; used: number; limit: number };
 
 /**
  * Quotas of what an account stores, or may do in a day, and its connections, which grow with its fleet. The others are
@@ -47,7 +47,7 @@ const watched: QuotaName[] = [
  * All quotas of all accounts that are at least 80 % used. Reads a few rows for each account, and the connected devices.
  * `stored`: the estimates of `listStoredBytes`, by account.
  */
-export async function listNear(
+async function listNear(
   sql: Sql,
   quotas: QuotaSettings,
   stored: ReadonlyMap<number, number>,
@@ -134,7 +134,7 @@ type QuotaWatchOptions = {
   intervalMs?: number;
 };
 
-export type QuotaWatch = { look(): Promise<void>; close(): Promise<void> };
+type QuotaWatch = { look(): Promise<void>; close(): Promise<void> };
 
 const lookEveryMs = 60_000;
 /** The estimate of stored bytes reads each account's whole history, so it is made less often. */

@@ -1,6 +1,7 @@
 import { stateOf, states } from '../db/errors.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError, type Problem } from '../errors.ts';
+import { FairBudget } from '../lib/fair-budget.ts';
 import type { QuotaName, QuotaSettings } from './settings.ts';
 
 /** A quota's limit for one account, as SQL: the account's own or, without one, the configuration's (`otherwise`). */
@@ -140,38 +141,13 @@ export function quotaExceeded({ quota, limit, used }: Exceeded): DomainError {
 /** Runs the work of one account when a place is free; accounts do not wait for each other. */
 type FairRunner = <T>(accountId: number, work: () => Promise<T>) => Promise<T>;
 
-type Queue = { running: number; waiting: (() => void)[] };
-
 /**
  * Whatever adds to an account waits for the account's row in the database. It waits here instead, where it takes no
  * connection that others need. `parallel` may run at a time, so that one always waits for the row.
  */
 export function createFairRunner(parallel: number): FairRunner {
-  const queues = new Map<number, Queue>();
-
-  async function enter(accountId: number): Promise<Queue> {
-    const queue = queues.get(accountId) ?? { running: 0, waiting: [] };
-    queues.set(accountId, queue);
-    if (queue.running < parallel) queue.running += 1;
-    else await new Promise<void>((resolve) => queue.waiting.push(resolve));
-    return queue;
-  }
-
-  function leave(accountId: number, queue: Queue): void {
-    const next = queue.waiting.shift();
-    // Pass the place on to the next in line.
-    if (next) next();
-    else if ((queue.running -= 1) === 0) queues.delete(accountId);
-  }
-
-  return async (accountId, work) => {
-    const queue = await enter(accountId);
-    try {
-      return await work();
-    } finally {
-      leave(accountId, queue);
-    }
-  };
+  const budget = new FairBudget({ most: Infinity, mostOfKey: () => parallel });
+  return (accountId, work) => budget.run(`${accountId}`, work);
 }
 
 /** The quotas of an account: its own limits, and the configuration's for the rest. */

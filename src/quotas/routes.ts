@@ -8,10 +8,8 @@ import { levelOf } from './near.ts';
 import { findUsage, type Usage } from './quotas.ts';
 import { type QuotaName, quotaNames, type QuotaSettings } from './settings.ts';
 
-type QuotaRouteDeps = UsageSources & { db: Sql };
-
 /** The route for an account's quotas and usage. */
-export function quotaRoutes({ db, ...sources }: QuotaRouteDeps): Route[] {
+export function quotaRoutes({ db, ...sources }: UsageSources & { db: Sql }): Route[] {
   return [
     defineRoute({
       name: 'getUsage',

@@ -78,7 +78,7 @@ export async function listChecks(sql: Sql): Promise<string[]> {
 }
 
 /** Stores exactly these check values, newest first, and removes others. */
-export async function replaceChecks(sql: Sql, checks: string[]): Promise<void> {
+async function replaceChecks(sql: Sql, checks: string[]): Promise<void> {
   await sql.query(
     `
       delete from secret_check
@@ -141,7 +141,7 @@ async function deleteAllSessions(sql: Sql): Promise<void> {
 }
 
 /** Where a process gets its secret from. */
-export type SecretConfig = Pick<Config, 'secret' | 'secretPlace' | 'previousSecret' | 'dataDir'>;
+type SecretConfig = Pick<Config, 'secret' | 'secretPlace' | 'previousSecret' | 'dataDir'>;
 
 /** Which secret was found, and whether the database knows it. */
 export type Examined = GivenChecks & {

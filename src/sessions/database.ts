@@ -33,7 +33,7 @@ export function startDatabaseSessions(
   return {
     create: (session, { refreshHash, limit }) =>
       db.transaction(async (tx) => {
-        const ended = await makeRoom(tx, session, limit - 1);
+        const ended = await endOldest(tx, session, limit - 1);
         await insertSession(tx, session, refreshHash ?? null);
         return ended;
       }),
@@ -75,10 +75,10 @@ type Row = {
  * login, then the least recently used. The lock on the account makes the count exact: another login waits until this
  * transaction has added its session.
  */
-async function makeRoom(
+async function endOldest(
   tx: Sql,
   { accountId, createdTs }: Session,
-  room: number,
+  kept: number,
 ): Promise<string[]> {
   await tx.query('select from account where id = $1 for no key update', [accountId]);
   const { rows } = await tx.query<{ id: string }>(
@@ -94,7 +94,7 @@ async function makeRoom(
       )
       returning id
     `,
-    [accountId, createdTs, room],
+    [accountId, createdTs, kept],
   );
   return rows.map(({ id }) => id);
 }
@@ -125,7 +125,7 @@ async function insertSession(
 }
 
 /** The sessions that exist, by identifier; the caller checks whether they have expired. */
-export async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string, Session>> {
+async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string, Session>> {
   const { rows } = await sql.query<Row>({
     // Prepared once for each connection: every authenticated request runs it.
     name: 'load-sessions',

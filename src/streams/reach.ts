@@ -1,6 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
-import { refuseLabelList } from '../exports/list-devices.ts';
+import { listAskedDevices, listFilteredDevices } from '../exports/list-devices.ts';
 import { refuseUnknown } from '../http/errors.ts';
 
 /** Selects devices of an account. Absent members: any. `labels`: those with at least one of them; null: any. */
@@ -106,10 +106,8 @@ async function findReach(db: Sql, key: string, filter: ReachFilter): Promise<Rea
   const { accountId, devices, label, labels, labelPath } = filter;
   if (!devices && label === undefined && labels === null)
     return { key, accountId, ids: () => null, has: () => true, refresh: async () => undefined };
-  await refuseLabelList(db, accountId, { label, labels }, labelPath);
-  const first = await listReached(db, filter);
-  // With a label, some of the named devices may rightly be missing.
-  if (devices && label === undefined) refuseUnknown(devices, first);
+  const filtered = { uuids: devices, label, labels };
+  const first = await listAskedDevices(db, accountId, filtered, { labelPath });
   let ids: ReadonlySet<number> = new Set(first.map(({ id }) => id));
   return {
     key,
@@ -117,29 +115,11 @@ async function findReach(db: Sql, key: string, filter: ReachFilter): Promise<Rea
     ids: () => ids,
     has: (deviceId) => ids.has(deviceId),
     async refresh() {
-      const now = await listReached(db, filter);
+      const now = await listFilteredDevices(db, accountId, filtered);
       ids = new Set(now.map(({ id }) => id));
       if (devices && label === undefined && now.length === 0) refuseUnknown(devices, now);
     },
   };
-}
-
-async function listReached(
-  sql: Sql,
-  { accountId, devices, label, labels }: ReachFilter,
-): Promise<{ id: number; uuid: string }[]> {
-  const { rows } = await sql.query<{ id: number; uuid: string }>({
-    name: 'list-reached-devices',
-    text: `
-      select id, uuid
-        from device
-       where account_id = $1
-         and ($2::uuid[] is null or uuid = any($2))
-         and ($3::text is null or labels @> array[$3])
-         and ($4::text[] is null or labels && $4)`,
-    values: [accountId, devices, label, labels],
-  });
-  return rows;
 }
 
 export type RightsDeps = {

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.ts';
+import { LoopScheduler } from '../lib/event-loop.ts';
 import type { Exports } from '../quotas/exports.ts';
 import { type LimitOf, quotaExceeded } from '../quotas/quotas.ts';
 import type { StreamPiece } from './server-sent.ts';
@@ -132,26 +133,14 @@ export function readFairly(exports: ReadFairly, accountId: number, db: Sql): Sql
 export type NextSlice = () => Promise<void>;
 
 /**
- * Allows one piece of work in each iteration of the event loop, first come, first served. However many streams
- * are written to, requests are served between two pieces.
+ * Allows one piece of work in each iteration of the event loop. However many streams are written to, requests are served
+ * between two pieces. Accounts take turns.
  */
-export function createSlices(): NextSlice {
-  const waiting: (() => void)[] = [];
-  let scheduled = false;
-
-  const schedule = (): void => {
-    if (scheduled || waiting.length === 0) return;
-    scheduled = true;
-    setImmediate(() => {
-      scheduled = false;
-      waiting.shift()?.();
-      schedule();
-    });
-  };
-  return () =>
+export function createSlices(): (accountId: number) => NextSlice {
+  const turns = new LoopScheduler({ perTurn: 1 });
+  return (accountId) => () =>
     new Promise((resolve) => {
-      waiting.push(resolve);
-      schedule();
+      turns.wait({ address: `${accountId}`, who: '' }, resolve);
     });
 }
 

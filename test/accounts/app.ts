@@ -7,7 +7,6 @@ import {
   createLoginRates,
   createRegistrationLimit,
   createThrottle,
-  type LoginQuotas,
   memoryLimiters,
   redisLimiters,
 } from '../../src/accounts/login-limits.ts';
@@ -40,7 +39,7 @@ export type AppOptions = {
   /** How long a refused login waits; 1 ms. */
   refusalPauseMs?: number;
   /** Logins a minute. */
-  logins?: Partial<LoginQuotas & { loginsPerAccount: number }>;
+  logins?: Partial<Parameters<typeof createLoginRates>[0] & { loginsPerAccount: number }>;
   /** Mails are queued; nothing sends them here. */
   hasMail?: boolean;
   http?: Partial<HttpOptions>;

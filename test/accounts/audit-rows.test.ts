@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { forgetEntries, insertEntry, listEntries, operator } from '../../src/audit/audit.ts';
-import { addRefusals, type AuditRefusal, startRefusalLog } from '../../src/audit/refusals.ts';
+import { forgetEntries, insertEntry, operator } from '../../src/audit/audit.ts';
+import { startRefusalLog } from '../../src/audit/refusals.ts';
 import { insertAccount } from '../support/accounts.ts';
 import {
   databaseKinds,
@@ -8,42 +8,50 @@ import {
   testDatabase,
   type TestDatabase,
 } from '../support/database.ts';
+import { type AuditTrail, startAuditTrail } from './audit-trail.ts';
 
 const hourMs = 3_600_000;
 const t0 = Date.UTC(2026, 5, 1);
 
 describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
   let database: TestDatabase;
+  let trail: AuditTrail;
   beforeAll(async () => {
     database = await testDatabase(kind);
+    trail = await startAuditTrail(database.db);
   });
-  afterAll(() => database.drop());
+  afterAll(async () => {
+    await trail.close();
+    await database.drop();
+  });
 
   const newAccount = () => insertAccount(database.db);
-  const refusal = (accountId: number, address: string, hourTs = t0): AuditRefusal => ({
-    accountId,
-    kind: 'login-refused',
-    actor: { by: 'nobody', sessionId: null, address },
-    hourTs,
-    firstTs: hourTs + 1,
-    lastTs: hourTs + 2,
-    count: 1,
-  });
-  const list = async (accountId: number) =>
-    (await listEntries(database.db, accountId, { start: 0, limit: 100_000 })).entries;
+  const list = (accountId: number) => trail.list(accountId);
+
+  type Refusal = { accountId: number; address: string };
+  /** Notes them at one time, and writes them at once. */
+  async function refuse(refusals: Refusal[], { db = database.db, ts = t0 } = {}) {
+    const onError = (error: unknown) => void errors.push(error);
+    const errors: unknown[] = [];
+    const log = startRefusalLog({ db, clock: () => ts, intervalMs: 100_000, onError });
+    for (const { accountId, address } of refusals)
+      log.note(accountId, 'login-refused', { by: 'nobody', sessionId: null, address });
+    await log.close();
+    expect(errors).toEqual([]);
+  }
 
   test('of refused logins: a hundred an hour, and one for all other addresses', async () => {
     const accountId = await newAccount();
-    const many = Array.from({ length: 150 }, (_, n) => refusal(accountId, `2001:db8::${n}`));
-    await addRefusals(database.db, many.slice(0, 60));
-    await addRefusals(database.db, many.slice(60));
-    await addRefusals(database.db, many);
+    const many = Array.from({ length: 150 }, (_, n) => ({ accountId, address: `2001:db8::${n}` }));
+    await refuse(many.slice(0, 60), { ts: t0 + 1 });
+    await refuse(many.slice(60), { ts: t0 + 1 });
+    await refuse(many, { ts: t0 + 2 });
     const entries = await list(accountId);
     expect(entries).toHaveLength(101);
     const others = entries.filter(({ address }) => address === undefined);
     expect(others).toMatchObject([{ count: 100, timestamp: t0 + 1, lastTs: t0 + 2 }]);
     expect(entries.reduce((sum, { count = 0 }) => sum + count, 0)).toBe(300);
-    await addRefusals(database.db, [refusal(accountId, '2001:db8::1', t0 + hourMs)]);
+    await refuse([{ accountId, address: '2001:db8::1' }], { ts: t0 + hourMs });
     expect(await list(accountId)).toHaveLength(102);
   });
 
@@ -51,9 +59,10 @@ describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
     const [one, other] = [await newAccount(), await newAccount()];
     const pools = [openTestDatabase(database.url), openTestDatabase(database.url)];
     const addresses = ['192.0.2.1', '192.0.2.2', '192.0.2.3'];
-    const all = [one, other].flatMap((id) => addresses.map((address) => refusal(id, address)));
-    const write = (n: number) =>
-      addRefusals(pools[n % 2] ?? database.db, n % 4 < 2 ? all : all.toReversed());
+    const all = [one, other].flatMap((accountId) =>
+      addresses.map((address) => ({ accountId, address })),
+    );
+    const write = (n: number) => refuse(n % 4 < 2 ? all : all.toReversed(), { db: pools[n % 2] });
     await Promise.all(Array.from({ length: 40 }, (_, n) => write(n)));
     for (const accountId of [one, other])
       expect((await list(accountId)).map(({ count }) => count)).toEqual([40, 40, 40]);
@@ -62,7 +71,7 @@ describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
 
   test('of an account that is gone are left out, and do not block those of others', async () => {
     const accountId = await newAccount();
-    await addRefusals(database.db, [refusal(0, '192.0.2.1'), refusal(accountId, '192.0.2.1')]);
+    await refuse([0, accountId].map((id) => ({ accountId: id, address: '192.0.2.1' })));
     expect(await list(accountId)).toHaveLength(1);
     await insertEntry(database.db, 0, { kind: 'disabled', actor: operator, ts: t0 });
     expect(await list(0)).toEqual([]);
@@ -141,7 +150,9 @@ describe('refused logins that wait for the database', () => {
     log.note(accountId, 'login-while-disabled', actor);
     state.away = false;
     await log.close();
-    const { entries } = await listEntries(database.db, accountId, { start: 0, limit: 10 });
+    const trail = await startAuditTrail(database.db);
+    const entries = await trail.list(accountId);
+    await trail.close();
     expect(entries.map(({ kind, count }) => `${kind} ${count}`).toSorted()).toEqual([
       'login-refused 2',
       'password-change-refused 1',

@@ -6,6 +6,7 @@ import { deriveKeys } from '../../src/config/keys.ts';
 import type { Config } from '../../src/config/config.ts';
 import { testService } from '../journeys/service.ts';
 import { openTestDatabase } from '../support/database.ts';
+import { startMailServer } from '../support/smtp.ts';
 import { call, startApp } from './app.ts';
 
 const password = 'correct horse';
@@ -14,7 +15,7 @@ const pollOften = (config: Config): Config => ({
   notifications: { ...config.notifications, pollIntervalMs: 50 },
 });
 
-it('without a mail server both routes say so', async () => {
+it('without a mail server both say so', async () => {
   const service = await testService();
   try {
     const account = { email: 'alone@example.org', password };
@@ -33,7 +34,7 @@ it('without a mail server both routes say so', async () => {
   }
 });
 
-it('a mail server that is down is a line in the log without a stack, and later one with the count', async () => {
+it('a mail server that is down is a line in the log without a stack, and one with the count', async () => {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>);
   const service = await testService(
@@ -64,7 +65,37 @@ it('a mail server that is down is a line in the log without a stack, and later o
   }
 });
 
-it('attempts count by address, as logins do', async () => {
+it('a mail that its server does not answer yet delays no other', async () => {
+  const held = Promise.withResolvers<undefined>();
+  const isSlow = (recipient: string) => recipient.startsWith('slow');
+  const mail = await startMailServer((to) => (isSlow(to) ? held.promise : undefined));
+  const service = await testService({ SMTP_URL: mail.url }, { change: pollOften });
+  const db = openTestDatabase(service.databaseUrl);
+  const slowOnes = async () =>
+    (
+      await db.query<{ busy: boolean }>(
+        `select busy_until is not null as busy from account_mail where recipient like 'slow%'`,
+      )
+    ).rows;
+  const ask = async (email: string) => {
+    await call(service.url, 'POST', '/v2/accounts', { body: { email, password } });
+    await call(service.url, 'POST', '/v2/accounts/password/forgotten', { body: { email } });
+  };
+  try {
+    await ask('slow@example.org');
+    await expect.poll(slowOnes).toEqual([{ busy: true }]);
+    await ask('other@example.org');
+    await mail.mailTo('other@example.org');
+    expect(await slowOnes()).toEqual([{ busy: true }]);
+  } finally {
+    held.resolve(undefined);
+    await service.close();
+    await db.close();
+    await mail.close();
+  }
+});
+
+it('tries are counted by address, as those of a login are', async () => {
   const app = await startApp({ hasMail: true, logins: { loginsPerAddress: 3 } });
   try {
     const asks = [];
@@ -82,7 +113,7 @@ it('attempts count by address, as logins do', async () => {
   }
 });
 
-it('a network may request sixty links an hour, for whatever accounts; another network is not affected', async () => {
+it('a network has sixty links an hour sent, whomever they are for; another one is not kept from it', async () => {
   const app = await startApp({ hasMail: true, http: { trustedProxies: ['127.0.0.1'] } });
   try {
     const ask = async (n: number, from: string) => {
@@ -98,7 +129,7 @@ it('a network may request sixty links an hour, for whatever accounts; another ne
   }
 });
 
-it('there is an hourly limit for confirmations of all accounts together, and none for password links', async () => {
+it('addresses that all accounts together ask to confirm in an hour have a limit, links for passwords none', async () => {
   const count = createLinkMailLimit();
   for (let n = 0; n < 500; n += 1) await count('confirm-email', `198.51.100.${n % 250}`);
   await expect(count('confirm-email', '203.0.113.1')).rejects.toMatchObject({
@@ -107,7 +138,7 @@ it('there is an hourly limit for confirmations of all accounts together, and non
   await count('reset', '203.0.113.1');
 });
 
-it('an account may ask ten addresses an hour for confirmation; one address gets three mails', async () => {
+it('an account has ten addresses an hour asked for confirmation, one address three mails', async () => {
   const app = await startApp({ hasMail: true });
   try {
     const { token } = await app.register('asks@example.org');
@@ -138,7 +169,7 @@ it('an account may ask ten addresses an hour for confirmation; one address gets 
   }
 });
 
-it('confirmations count for a mailbox, and do not use up the links of people who forgot a password', async () => {
+it('confirmations count for a mailbox, and leave the links of who has forgotten a password alone', async () => {
   const app = await startApp({ hasMail: true });
   try {
     const { token } = await app.register('attacker@example.org');
@@ -170,7 +201,7 @@ it('confirmations count for a mailbox, and do not use up the links of people who
   }
 });
 
-it('a link is valid for 30 minutes', async () => {
+it('a link is good for 30 minutes', async () => {
   const app = await startApp();
   try {
     const { uuid: accountUuid } = await app.register('late@example.org');

@@ -1,4 +1,4 @@
-import { Actions } from '../../src/contract/actions.ts';
+import { Actions, type NotifyResult } from '../../src/contract/actions.ts';
 import type { AlarmSignal, FiredSignal } from '../../src/contract/alarm.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
 import {
@@ -8,7 +8,6 @@ import {
   type DeviceBefore,
   type PlannedAsk,
   settle,
-  type NotifyResult,
 } from '../../src/alarms/rules.ts';
 
 export const minute = 60_000;

@@ -1,13 +1,12 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
-import { createDecideAlarms, listDueDevices, runDue } from '../../src/alarms/decide.ts';
-import { listAlarmsNow, lockAlarms, noteNotified, takeBack } from '../../src/alarms/save-drafts.ts';
+import { decideAlarms, listDueDevices, runDue } from '../../src/alarms/decide.ts';
 import { Actions } from '../../src/contract/actions.ts';
 import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
+import type { Driver, MessageQuotas } from '../../src/notifications/channels/channel.ts';
 import type { EmailDriver, EmailOptions } from '../../src/notifications/channels/email.ts';
-import type { Drivers } from '../../src/notifications/channels/open.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
-import { NotificationSettings, type MessageQuotas } from '../../src/notifications/settings.ts';
+import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as given from '../notifications/fixtures.ts';
 
@@ -19,7 +18,7 @@ type World = {
   nowTs: number;
   newestTs: number | null;
   quotas: MessageQuotas;
-  drivers: Drivers;
+  drivers: { push: Driver; sms: Driver };
   email: EmailOptions | null;
   maxAttempts: number;
 };
@@ -62,19 +61,13 @@ export function useAlarms() {
       quotasOf: () => world.quotas,
       isSmsForAll: false,
       contacts: { ...given.contacts, email: world.email },
-      alarms: { listAlarmsNow, lockAlarms, noteNotified, takeBack, onChanged: () => undefined },
+      onAlarms: () => undefined,
       log: given.silent,
       clock: () => world.nowTs,
       drivers: world.drivers,
     });
     return outbox;
   }
-
-  const telling = (notifications: Notifications) => ({
-    notify: notifications.notify,
-    dropPlanned: notifications.dropPlanned,
-    notifyResolved: notifications.notifyResolved,
-  });
 
   return {
     world,
@@ -84,14 +77,14 @@ export function useAlarms() {
     url: () => database.url,
     /** Has alarms decide on these signals, and returns the events of firings as they are recorded. */
     async decide(notifications: Notifications, signals: AlarmSignal[]): Promise<SenseEvent[]> {
-      const decideAlarms = createDecideAlarms({
-        ...telling(notifications),
+      const deps = {
         rules,
+        notifying: notifications.rules,
         eventsLeft: () => 1_000,
         mayTellFirings: () => true,
         clock: () => world.nowTs,
-      });
-      await database.db.transaction((tx) => decideAlarms(tx, signals));
+      };
+      await database.db.transaction((tx) => decideAlarms(tx, signals, deps));
       return signals.flatMap((signal) => (signal.kind === 'fired' ? [signal.event] : []));
     },
     /** What the timer of a process does. */
@@ -104,11 +97,16 @@ export function useAlarms() {
                 ({ deviceId, sId }) => [`${deviceId} ${sId}`, world.newestTs ?? 0] as const,
               ),
         );
-      const deps = { db: database.db, rules, findNewestTs, onChanged: () => undefined };
+      const deps = {
+        db: database.db,
+        rules,
+        notifying: notifications.rules,
+        findNewestTs,
+        onChanged: () => undefined,
+      };
       // A device whose message is being settled is left for the next poll.
       const query = { nowTs: world.nowTs, limit: 1 };
-      while ((await listDueDevices(database.db, query)).length > 0)
-        await runDue({ ...telling(notifications), ...deps }, world.nowTs);
+      while ((await listDueDevices(database.db, query)).length > 0) await runDue(deps, world.nowTs);
     },
     async addContact(
       { accountId }: given.Owner,

@@ -1,14 +1,17 @@
 import { afterEach, expect, it } from 'vitest';
 import type { AlarmSignal } from '../../src/contract/alarm.ts';
-import { createDecideAlarms } from '../../src/alarms/decide.ts';
-import { type DecideDeps, listWaitingSenses } from '../../src/alarms/store.ts';
+import { type DecideDeps, decideAlarms } from '../../src/alarms/decide.ts';
+import { listWaitingSenses } from '../../src/alarms/store.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import type { Database } from '../../src/db/database.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import { connectDevice } from '../journeys/device.ts';
 import { testService } from '../journeys/service.ts';
 import { insertDevice } from '../ingest/devices.ts';
 import { waitForBlocked } from '../ingest/harness.ts';
+import { quotas } from '../notifications/fixtures.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
-import { fired, reached, signal, start } from './fixtures.ts';
+import { fired, signal, start } from './fixtures.ts';
 import { addDevice, addWebhook, change, listAlarms, openHouse, received, send } from './house.ts';
 import { tooWarm, whatEventsSay } from './house.ts';
 
@@ -23,23 +26,33 @@ async function opened(): Promise<TestDatabase> {
   return database;
 }
 
-/** All messages reach somebody; `asked` records the alarms. */
+/** Decides as a process does that has webhooks. */
 function deciding(more: Partial<DecideDeps> = {}) {
-  const asked: (number | null)[] = [];
-  const decide = createDecideAlarms({
-    notify: async (_tx, asks) => {
-      asked.push(...asks.map(({ alarmId }) => alarmId));
-      return asks.map(() => reached);
-    },
-    dropPlanned: async () => {},
-    notifyResolved: async () => {},
+  const deps: DecideDeps = {
     rules: { ringMaxAgeMs: 900_000, reportedForMs: 3_600_000 },
+    notifying: {
+      quotasOf: () => quotas,
+      isAllowedNumber: () => true,
+      isSmsForAll: true,
+      ownChannels: ['webhook'],
+    },
     clock: () => start,
     eventsLeft: () => 100,
     mayTellFirings: () => true,
     ...more,
-  });
-  return { decide, asked };
+  };
+  return (tx: Sql, signals: AlarmSignal[]) => decideAlarms(tx, signals, deps);
+}
+
+/** A device whose account is told by a webhook. */
+async function insertWatched(db: Database): Promise<DeviceIdentity> {
+  const device = await insertDevice(db);
+  await db.query(
+    `insert into contact (account_id, kind, address, address_normal, place)
+     values ($1, 'webhook', 'https://hooks.example.org/', 'https://hooks.example.org/', 0)`,
+    [device.accountId],
+  );
+  return device;
 }
 
 /** The same signal from another device. */
@@ -69,8 +82,8 @@ it('two processes that evaluate two firings of one episode, one after the other,
 
 it('two transactions with firings of one event: the second waits, and notifies nobody', async () => {
   const { db } = await opened();
-  const device = await insertDevice(db);
-  const { decide, asked } = deciding();
+  const device = await insertWatched(db);
+  const decide = deciding();
   const [one, other] = [of(device, fired()), of(device, fired({ atMs: 1, isFirst: false }))];
   const isOpen = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
@@ -85,15 +98,16 @@ it('two transactions with firings of one event: the second waits, and notifies n
   goOn.resolve();
   await Promise.all([first, second]);
   expect([saidBy(one), saidBy(other)]).toEqual(['told', 'same-episode']);
-  expect(asked).toHaveLength(1);
+  const { rows: messages } = await db.query('select type from notification');
+  expect(messages).toEqual([{ type: 'opened' }]);
   const { rows } = await db.query('select firings, announcement from alarm');
   expect(rows).toEqual([{ firings: 2, announcement: 1 }]);
 });
 
 it('a transaction that rolls back leaves no alarm, and no change for streams', async () => {
   const { db } = await opened();
-  const device = await insertDevice(db);
-  const { decide } = deciding();
+  const device = await insertWatched(db);
+  const decide = deciding();
   const away = db.transaction(async (tx) => {
     await decide(tx, [of(device, fired())]);
     throw new Error('The batch fails.');
@@ -107,8 +121,8 @@ it('a transaction that rolls back leaves no alarm, and no change for streams', a
 
 it('over the quota of events, open alarms are stored, and deleted when they close; streams do not receive them', async () => {
   const { db } = await opened();
-  const device = await insertDevice(db);
-  const { decide } = deciding({ eventsLeft: () => 1 });
+  const device = await insertWatched(db);
+  const decide = deciding({ eventsLeft: () => 1 });
   const second = { puId: 1, stId: 1, evId: 2 };
   const take = (...given: AlarmSignal[]) => db.transaction((tx) => decide(tx, given));
   const within = await take(of(device, fired()), of(device, fired({ of: second })));
@@ -129,10 +143,10 @@ it('over the quota of events, open alarms are stored, and deleted when they clos
 
 it('streams receive that alarms go on within the rate, and everything else always', async () => {
   const { db } = await opened();
-  const device = await insertDevice(db);
+  const device = await insertWatched(db);
   const ofDevice = (given: AlarmSignal) => of(device, given);
   const asked: [number, number][] = [];
-  const { decide } = deciding({
+  const decide = deciding({
     mayTellFirings: (...given) => asked.push(given) <= 1,
   });
   const take = (...given: AlarmSignal[]) => db.transaction((tx) => decide(tx, given.map(ofDevice)));
@@ -152,8 +166,8 @@ it('streams receive that alarms go on within the rate, and everything else alway
 
 it('an alarm with long names counts as several events', async () => {
   const { db } = await opened();
-  const device = await insertDevice(db);
-  const { decide } = deciding();
+  const device = await insertWatched(db);
+  const decide = deciding();
   // Four bytes each, written with every change.
   const named = of(device, { ...fired(), name: '\u{1f321}'.repeat(200) } as AlarmSignal);
   const opens = await db.transaction((tx) => decide(tx, [named]));
@@ -162,10 +176,10 @@ it('an alarm with long names counts as several events', async () => {
 
 it('over the quota, an alarm that one transaction opens and closes leaves nothing', async () => {
   const { db } = await opened();
-  const device = await insertDevice(db);
+  const device = await insertWatched(db);
   const both = [of(device, fired()), of(device, signal({ kind: 'profile' }))];
   const rowsWhere = async (eventsLeft: number) => {
-    const { decide } = deciding({ eventsLeft: () => eventsLeft });
+    const decide = deciding({ eventsLeft: () => eventsLeft });
     await db.transaction((tx) => decide(tx, both));
     const { rows } = await db.query(
       'select (select count(*) from alarm) as alarms, (select count(*) from alarm_change) as changes',
@@ -178,8 +192,8 @@ it('over the quota, an alarm that one transaction opens and closes leaves nothin
 
 it('ingest knows which senses alarms wait for, as long as they do', async () => {
   const { db } = await opened();
-  const device = await insertDevice(db);
-  const { decide } = deciding();
+  const device = await insertWatched(db);
+  const decide = deciding();
   const take = (given: AlarmSignal) => db.transaction((tx) => decide(tx, [of(device, given)]));
   const waiting = () => listWaitingSenses(db, [device.deviceId]);
   await take(fired({ isFresh: false }));

@@ -12,7 +12,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { backUp, restore } from '../../src/db/backup/backup.ts';
-import { startEmbeddedDatabase, type EmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
+import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { readOrMakeSecret } from '../../src/config/secret.ts';
 import { StartError } from '../../src/start-error.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
@@ -22,6 +22,7 @@ import { runOn } from '../support/template.ts';
 const dir = makeTemporaryDir();
 const dataDir = join(dir, 'data');
 const log = { info: () => undefined, warn: () => undefined };
+type EmbeddedDatabase = Awaited<ReturnType<typeof startEmbeddedDatabase>>;
 const running: EmbeddedDatabase[] = [];
 
 async function start(at: string): Promise<EmbeddedDatabase> {

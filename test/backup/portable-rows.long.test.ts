@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createScreen, showRows } from '../../src/cli/command-line.ts';
-import { type RowsCopied, writeTables } from '../../src/db/portable/write.ts';
+import { backUpPortable, type OnRows } from '../../src/db/portable/write.ts';
 import {
   databaseKinds,
   emptyDatabase,
@@ -82,10 +82,13 @@ describe.each(databaseKinds)('many rows on %s', (kind) => {
   });
 
   test('are reported as they are copied', async () => {
-    const told: RowsCopied[] = [];
-    const target = mkdtempSync(join(dir, 'told-'));
-    const onRows = (copied: RowsCopied) => void told.push(copied);
-    const { tables } = await writeTables(databases[0]?.url ?? '', target, { onRows });
+    const told: Parameters<OnRows>[0][] = [];
+    const target = join(dir, 'told');
+    const from = { connectionString: databases[0]?.url ?? '', dataDir: dir };
+    const { manifest } = await backUpPortable(from, target, {
+      onRows: (copied) => void told.push(copied),
+    });
+    const { tables } = manifest;
     const all = tables.reduce((sum, table) => sum + table.rows, 0);
     expect(all).toBe(rows + 150_000 + 901);
     expect(told.at(-1)?.rows).toBe(all);

@@ -2,7 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { leftOut, listTables, writeTables } from '../../src/db/portable/write.ts';
+import {
+  backUpPortable,
+  leftOut,
+  listTables,
+  type PortableManifest,
+} from '../../src/db/portable/write.ts';
 import { loadTables } from '../../src/db/portable/load.ts';
 import { newDevice } from '../events/app.ts';
 import { insertAccount } from '../support/accounts.ts';
@@ -27,6 +32,10 @@ afterAll(async () => {
 async function opened(database: Promise<TestDatabase>): Promise<TestDatabase> {
   databases.push(await database);
   return database;
+}
+
+async function copyTo(target: string, { url }: TestDatabase): Promise<PortableManifest> {
+  return (await backUpPortable({ connectionString: url, dataDir: dir }, target)).manifest;
 }
 
 describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (kind) => {
@@ -81,12 +90,12 @@ describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (
     await vi.waitFor(() => expect(written).toBeGreaterThan(20), { timeout: 60_000 });
     const before = written;
     let after = 0;
-    const copyDir = mkdtempSync(join(dir, kind));
+    const copyDir = join(mkdtempSync(join(dir, kind)), 'copy');
     const manifest = await runOn(source.url, async (client) => {
       // The copy waits here, with the devices still to come and their states already written.
       await client.query('begin');
       await client.query('lock table session in access exclusive mode');
-      const copying = writeTables(source.url, copyDir);
+      const copying = copyTo(copyDir, source);
       const waiting = `select from pg_locks where relation = 'session'::regclass and not granted`;
       await vi.waitFor(async () => expect((await client.query(waiting)).rowCount).toBe(1), {
         timeout: 60_000,
@@ -129,8 +138,8 @@ describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (
                   values (1, 'epoch', 'NaN', '-Infinity'), (1, now(), 5e-324, 0.1::float8 + 0.2))
        insert into presence (device_id, connector_id, connected) select id, 1, true from d`,
     );
-    const copyDir = mkdtempSync(join(dir, kind));
-    const manifest = await writeTables(source.url, copyDir);
+    const copyDir = join(mkdtempSync(join(dir, kind)), 'copy');
+    const manifest = await copyTo(copyDir, source);
     const target = await opened(emptyDatabase(kind));
     await loadTables(target.url, copyDir, manifest, { log, complete: async () => {} });
     for (const { name, columns } of manifest.tables) {

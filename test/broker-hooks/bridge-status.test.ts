@@ -5,11 +5,10 @@ import {
   removeBridgeStatus,
   saveBridgeStatus,
 } from '../../src/broker-hooks/bridge-status.ts';
-import type { BridgeRow } from '../../src/broker-hooks/bridge-status.ts';
 import { databaseKinds, testDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 
-const row = (connectorId: number, change: Partial<BridgeRow> = {}): BridgeRow => ({
+const row = (connectorId: number) => ({
   connectorId,
   runUuid: randomUUID(),
   connectorName: `broker-${connectorId}`,
@@ -21,7 +20,6 @@ const row = (connectorId: number, change: Partial<BridgeRow> = {}): BridgeRow =>
   lastInTs: null,
   lastOutTs: null,
   refused: 0,
-  ...change,
 });
 
 describe.each(databaseKinds)('the status of bridges on %s', (kind) => {

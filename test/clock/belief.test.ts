@@ -1,12 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  judge,
-  reckon,
-  type Belief,
-  type Reading,
-  type SharedBelief,
-} from '../../src/clock/belief.ts';
+import { judge, reckon, type Belief, type SharedBelief } from '../../src/clock/belief.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -27,8 +21,12 @@ class World {
 
   look(name = 'one'): void {
     const { ts, monotonicMs, suspendedMs, shared } = this;
-    const reading: Reading = { ts, monotonicMs, suspendedMs, shared };
-    const { belief, write, change } = judge(this.beliefs.get(name) ?? null, reading);
+    const { belief, write, change } = judge(this.beliefs.get(name) ?? null, {
+      ts,
+      monotonicMs,
+      suspendedMs,
+      shared,
+    });
     this.beliefs.set(name, belief);
     if (change) this.changes.push(`${name} ${change.to} ${change.reason}`);
     if (write && !this.isUnwritable) this.#write(write);

@@ -1,11 +1,11 @@
 import { afterEach, expect, test } from 'vitest';
 import type { Judgement } from '../../src/clock/belief.ts';
 import { believeClock } from '../../src/clock/believed-time.ts';
-import { startServiceClock, type ServiceClock } from '../../src/clock/service-clock.ts';
+import { startServiceClock } from '../../src/clock/service-clock.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 
-let clock: ServiceClock | undefined;
+let clock: Awaited<ReturnType<typeof startServiceClock>> | undefined;
 afterEach(() => clock?.close());
 
 /** A database whose clock shows what it is told, and that answers after `tookMs`. */

@@ -83,7 +83,7 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
         },
       });
       const find = () => device.received.some(({ payload }) => payload['pId'] === pId);
-      await expect.poll(find, { timeout: 1_000, interval: 10 }).toBe(true);
+      await expect.poll(find, { interval: 10 }).toBe(true);
       await device.publish('up/profile', { pId, state: 'current' });
       await device.end();
     }

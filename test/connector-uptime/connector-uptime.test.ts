@@ -4,7 +4,6 @@ import {
   findConnectorUptime,
   forgetGaps,
   type ConnectorUptime,
-  noteListening,
   startConnectorUptime,
 } from '../../src/connector-uptime/connector-uptime.ts';
 import { leadersAmong } from '../../src/assembly/devices.ts';
@@ -45,6 +44,21 @@ async function start(clock: () => number): Promise<ConnectorUptime> {
   return watch;
 }
 
+/** A process in which these connectors listen, and which ends then. */
+async function listenOnce(...connectorIds: number[]): Promise<void> {
+  const watch = await startConnectorUptime({
+    db,
+    clock: Date.now,
+    leaderOf: (id) => id,
+    onError: (error) => {
+      throw error;
+    },
+    everyMs: hour,
+  });
+  await Promise.all(connectorIds.map((id) => watch.add(id, () => true)));
+  await watch.close();
+}
+
 const gapsOf = async (connectorId = 1) => {
   const { rows } = await db.query<{ from_at: number; to_at: number }>(
     'select from_at, to_at from listening_gap where connector_id = $1 order by from_at',
@@ -55,12 +69,12 @@ const gapsOf = async (connectorId = 1) => {
 
 test('a connector that reports every few seconds has no gap; one that was silent longer has one', async () => {
   const sinceTs = await time();
-  await noteListening(db, [1, 2]);
+  await listenOnce(1, 2);
   await moveTime(14_000);
-  await noteListening(db, [1]);
+  await listenOnce(1);
   expect(await gapsOf()).toEqual([]);
   await moveTime(30 * minute);
-  await noteListening(db, [1, 2]);
+  await listenOnce(1, 2);
   const [gap, ...others] = await gapsOf();
   expect(others).toEqual([]);
   expect((gap?.from_at ?? 0) - sinceTs).toBeGreaterThanOrEqual(14_000);
@@ -69,8 +83,8 @@ test('a connector that reports every few seconds has no gap; one that was silent
 });
 
 test('processes with one name share a row: while one of them listens, there is no gap', async () => {
-  await noteListening(db, [1]);
-  await Promise.all(Array.from({ length: 8 }, () => noteListening(db, [1])));
+  await listenOnce(1);
+  await Promise.all(Array.from({ length: 8 }, () => listenOnce(1)));
   const { rows } = await db.query('select connector_id from listening');
   expect(rows).toEqual([{ connector_id: 1 }]);
   expect(await gapsOf()).toEqual([]);
@@ -86,8 +100,8 @@ test('a clock that is set forward makes a gap, one that is set back does not', a
   await expect.poll(() => watch.of(1)?.gaps.length).toBe(1);
   expect(watch.of(1)?.gaps[0]?.toTs).toBeGreaterThan(now + hour - minute);
   await moveTime(0);
-  await noteListening(db, [1]);
-  await noteListening(db, [1]);
+  await listenOnce(1);
+  await listenOnce(1);
   // The gap ends when the clock was right again, and nothing lies in the future.
   const [gap, ...others] = await gapsOf();
   expect(others).toEqual([]);
@@ -120,7 +134,7 @@ test('a connector that never listened has a gap since ever; one that is not conf
 test("whether another process's connector listened is certain once it reports again, or was silent for too long", async () => {
   let now = await time();
   const watch = await start(() => now);
-  await noteListening(db, [1]);
+  await listenOnce(1);
   await expect.poll(() => watch.of(1)?.gaps).toEqual([]);
   const askedTs = now + 8_000;
   now = askedTs + 1_000;
@@ -129,7 +143,7 @@ test("whether another process's connector listened is certain once it reports ag
   expect(watch.isKnownAt(1, askedTs)).toBe(true);
   now -= 10_000;
   await moveTime(9_000);
-  await noteListening(db, [1]);
+  await listenOnce(1);
   await expect.poll(() => watch.isKnownAt(1, askedTs)).toBe(true);
   expect(watch.isKnownAt(9, askedTs)).toBe(true);
 });
@@ -171,9 +185,9 @@ test('a report that could not be written is written a moment later, not at the n
 });
 
 test('gaps are kept for 31 days', async () => {
-  await noteListening(db, [1]);
+  await listenOnce(1);
   await moveTime(hour);
-  await noteListening(db, [1]);
+  await listenOnce(1);
   await moveTime(31 * 24 * hour);
   await forgetGaps(db, await time());
   expect(await gapsOf()).toHaveLength(1);
@@ -222,7 +236,7 @@ test('for one device, only gaps of its connector are read, and none older than r
        values ($1, ms_to_timestamp($2), ms_to_timestamp($2 + 60000))`,
       [connectorId, nowTs + fromMs],
     );
-  await noteListening(db, [1, 2]);
+  await listenOnce(1, 2);
   await gap(1, -10 * hour);
   await gap(1, -2 * hour);
   await gap(2, -hour);

@@ -162,6 +162,7 @@ test('a device that is forgotten while its bodies arrive has one queue, and one 
     observe: { messages: new Map(), acknowledged() {} },
     log: { info() {}, warn() {}, error() {} },
     now,
+    sendProblem() {},
   });
   const server = createServer((request, response) => {
     void uplink.post(request, response, identity, 'measurements');

@@ -29,7 +29,7 @@ test(
         connectsPerSecond: 1_000_000,
         messagesPerSecond: 1_000_000,
         messagesBurst: 1_000_000,
-        connectTimeoutMs: 500,
+        connectTimeoutMs: 10_000,
         maxConnectionsPerDevice: 1_000,
       },
     });

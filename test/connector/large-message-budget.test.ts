@@ -2,13 +2,12 @@ import { describe, expect, test } from 'vitest';
 import {
   createLargeMessageBudget,
   type LargePlace,
-  type LargeMessageBudget,
 } from '../../connector/device/large-messages.ts';
 
 const size = 256;
 
 /** Asks for places of `size`, and records who got in, in order. */
-function visitors(budget: LargeMessageBudget) {
+function visitors(budget: ReturnType<typeof createLargeMessageBudget>) {
   const entered: string[] = [];
   const places = new Map<string, LargePlace>();
   return {

@@ -102,7 +102,7 @@ describe('messages to devices', () => {
       acknowledge[0]?.();
       queue.end();
     }
-    await until(() => first.budget.bytes === 0);
+    await until(() => first.budget.used === 0);
   });
 
   test('of a device that is gone return their room, even if they wait for it', async () => {
@@ -115,7 +115,7 @@ describe('messages to devices', () => {
     second.queue.end();
     first.queue.end();
     first.acknowledge[0]?.();
-    await until(() => first.budget.bytes === 0 && first.budget.waiting === 0);
+    await until(() => first.budget.used === 0 && first.budget.waiting === 0);
     expect(second.read).toEqual([]);
   });
 
@@ -149,13 +149,13 @@ describe('messages to devices', () => {
     const first = slowDevice(1, 1, createDownlinkBudget(8_000));
     for (let n = 0; n < 10; n += 1)
       first.queue.push({ topic: 'display', payload: { text: 'x'.repeat(400), ts: n } });
-    expect(first.budget.bytes).toBeLessThanOrEqual(2_000);
+    expect(first.budget.used).toBeLessThanOrEqual(2_000);
     while (first.acknowledge.length > 0) {
       first.acknowledge.shift()?.();
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(first.sent).toHaveLength(2);
-    expect(first.budget.bytes).toBe(0);
+    expect(first.budget.used).toBe(0);
   });
 });
 

@@ -2,15 +2,10 @@ import { generate } from 'mqtt-packet';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PacketBuffer } from '../../connector/mqtt/frames.ts';
-import {
-  type PropertiesOf,
-  publish,
-  publishBytes,
-  readProperties,
-} from '../../connector/mqtt/v5.ts';
+import { publish, publishBytes, readProperties } from '../../connector/mqtt/v5.ts';
 
 describe('a property list', () => {
-  const places: PropertiesOf[] = [
+  const places: Parameters<typeof readProperties>[3][] = [
     'connect',
     'will',
     'publish',

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { type Built, pageRoutes, startConsoleBuild } from '../../src/console/pages.ts';
+import { pageRoutes, startConsoleBuild } from '../../src/console/pages.ts';
 import type { Streamed } from '../../src/http/answer.ts';
 import { testService } from '../journeys/service.ts';
 import { consoleService } from './service.ts';
@@ -62,7 +62,8 @@ test('a build is stored by its hash, and found again', async () => {
   const build = startConsoleBuild({ cacheDir, log });
   onTestFinished(() => build.close());
   await expect.poll(() => build.find().state).toBe('ready');
-  const built = build.find() as Extract<Built, { state: 'ready' }>;
+  const built = build.find();
+  if (built.state !== 'ready') throw new Error('It was built a moment ago.');
   // From the same sources as before the tests, so nothing was built again.
   // Builds of sources that were changed since may lie beside it.
   expect(await readdir(prebuilt)).toContain(built.dir.split('/').at(-1));
@@ -85,7 +86,7 @@ test('a failed build is logged once the service has started, and not before', as
 });
 
 test('after a failed build the page says so, and where to read on', async () => {
-  const answer = async (built: Built) => {
+  const answer = async (built: ReturnType<Parameters<typeof pageRoutes>[0]>) => {
     const headers: Record<string, string> = {};
     const route = pageRoutes(() => built).find(({ path }) => path === '/console/');
     if (!route) throw new Error('There is no route of the page.');

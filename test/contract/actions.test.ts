@@ -1,12 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  type Action,
-  actionKinds,
-  Actions,
-  listAsked,
-  messagesOf,
-  notificationsAsked,
-} from '../../src/contract/actions.ts';
+import { Actions, listAsked, messagesOf, notificationsAsked } from '../../src/contract/actions.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
 
 const engine = { pId: 'p', puId: 1, stId: 1, evId: 1, ts: 5 };
@@ -26,10 +19,17 @@ describe('actions', () => {
     ['a number', { sms: { phoneNumber: ['+4915112345678'] } }, ['sms']],
     ['a text', { display: { showText: '' } }, ['show-text']],
     ['a move to state 0', { engine: { gotoStId: 0 } }, ['move']],
+    ['an alarm', { alarm: true }, ['alarm']],
     [
       'all',
-      { cloud: { sendPush: true, sendLog: true }, engine: { gotoPuId: 2 } },
-      ['record', 'push', 'move'],
+      {
+        cloud: { sendPush: true, sendLog: true },
+        sms: { phoneNumber: ['+4915112345678'] },
+        display: { showText: 'Warm' },
+        engine: { gotoPuId: 2 },
+        alarm: true,
+      },
+      ['record', 'push', 'sms', 'show-text', 'move', 'alarm'],
     ],
   ])('%s has these kinds', (_, given, names) => {
     expect(namesOf(given)).toEqual(names);
@@ -54,23 +54,10 @@ describe('actions', () => {
     expect([...notificationsAsked(Actions.parse({ sms: { phoneNumber } }), fired)]).toEqual([]);
   });
 
-  test('names are unique', () => {
-    expect(new Set(actionKinds.map(({ name }) => name)).size).toBe(actionKinds.length);
-  });
-
-  test('a new kind is carried out beside the others', () => {
-    const beep: Action<Actions> = {
-      name: 'beep',
-      reaches: 'device',
-      isAsked: ({ display }) => display?.showText === '\u0007',
-      message: (_, { event: { ts } }) => ({ topic: 'display', payload: { beep: true, ts } }),
-    };
-    const kinds = [...actionKinds, beep];
-    const actions = Actions.parse({ display: { showText: '\u0007' } });
-    expect(listAsked(actions, kinds).map(({ name }) => name)).toEqual(['show-text', 'beep']);
-    expect(messagesOf(actions, fired, kinds)).toEqual([
-      { topic: 'display', payload: { text: '\u0007', ts: 5 } },
-      { topic: 'display', payload: { beep: true, ts: 5 } },
+  test('a text goes to the device, with the time of the event', () => {
+    const actions = Actions.parse({ display: { showText: 'Warm' }, cloud: { sendPush: true } });
+    expect(messagesOf(actions, fired)).toEqual([
+      { topic: 'display', payload: { text: 'Warm', ts: 5 } },
     ]);
   });
 });

@@ -158,7 +158,7 @@ it('a probe reports it, and stays in the one session in which it waits', async (
 it('a probe that is closed while its commit waits leaves no session behind', async () => {
   const own = { maxConnections: 1, applicationName: 'closed-probe' };
   const open = () => openTestDatabase(cluster.url(), own);
-  const probe = createWriteProbe({ open, look: db, patienceMs: 50 });
+  const probe = createWriteProbe({ open, look: db, patienceMs: 500 });
   await expect.poll(probe.probe).toEqual({ reason: 'standby-away' });
   probe.close();
   await expect.poll(() => countSessions('closed-probe')).toBe(0);

@@ -1,13 +1,15 @@
 import type { QueryConfig } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AlarmFilter, listAlarms } from '../../src/alarms/rows.ts';
+import { listAlarms } from '../../src/alarms/rows.ts';
 import { removeContacts } from '../../src/contacts/contacts.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { findDevices } from '../../src/devices/list.ts';
 import { walkEvents } from '../../src/events/export.ts';
-import { listMeasurements, toCursor, type PointRow } from '../../src/measurements/queries.ts';
+import { listMeasurements, toCursor } from '../../src/measurements/queries.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
+
+type AlarmFilter = Parameters<typeof listAlarms>[1];
 
 /** A node of `explain (analyze, buffers, format json)`; only the members that are used here. */
 type Node = {
@@ -243,7 +245,9 @@ describe.each(databaseKinds)('rows read for one answer, on %s', (kind) => {
     // All pages together contain everything, in order.
     const found = [...page];
     for (let last = page; last.length === limit;) {
-      last = await listMeasurements(db, range, limit, toCursor(found.at(-1) as PointRow));
+      const end = found.at(-1);
+      if (!end) throw new Error('a page is empty');
+      last = await listMeasurements(db, range, limit, toCursor(end));
       found.push(...last);
     }
     expect(found).toHaveLength(senses * points);

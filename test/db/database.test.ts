@@ -62,7 +62,7 @@ describe('a server that is away', () => {
   let away: Database;
   beforeAll(async () => {
     cluster = await startThrowAwayCluster();
-    away = openTestDatabase(cluster.url(), { connectTimeoutMs: 500, statementTimeoutMs: 500 });
+    away = openTestDatabase(cluster.url(), { connectTimeoutMs: 2_000, statementTimeoutMs: 2_000 });
   });
   afterAll(async () => {
     await away.close();

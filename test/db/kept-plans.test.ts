@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Sql } from '../../src/db/sql.ts';
-import { listConfigurations } from '../../src/devices/device.ts';
+import { createLocalBus } from '../../src/bus/bus.ts';
+import type { Database } from '../../src/db/database.ts';
+import { describeRoute } from '../../src/devices/device.ts';
+import type { RequestInfo } from '../../src/http/request.ts';
 import { listDeviceStates } from '../../src/ingest/write.ts';
-import { listDueDownlinks } from '../../src/profiles/downlinks.ts';
-import { loadSessions } from '../../src/sessions/database.ts';
+import { createDownlinks } from '../../src/profiles/downlinks.ts';
+import { startDatabaseSessions } from '../../src/sessions/database.ts';
 import {
   databaseKinds,
   openTestDatabase,
@@ -19,14 +21,34 @@ describe.each(databaseKinds)('look-ups of a few rows by their keys on %s', (kind
   });
   afterAll(() => database.drop());
 
-  test.each([
-    ['devices-configurations', (sql: Sql) => listConfigurations(sql, [crypto.randomUUID()])],
-    ['profiles-due', (sql: Sql) => listDueDownlinks(sql, [1])],
-    ['load-sessions', (sql: Sql) => loadSessions(sql, [crypto.randomUUID()])],
-  ])('%s is not planned each time', async (name, look) => {
+  /** Each looks for something that is not there. */
+  const looks: Record<string, (db: Database) => Promise<unknown>> = {
+    'devices-configurations': async (db) => {
+      const params = { deviceAuthUuid: crypto.randomUUID() };
+      const account = { accountId: 1, accountUuid: '', sessionId: '' };
+      const request = { receivedTs: 0 } as RequestInfo;
+      const asked = { params, account, request, query: {}, body: undefined };
+      await expect(describeRoute({ db }).call(asked)).rejects.toMatchObject({ code: 'not-found' });
+    },
+    'profiles-due': async (db) => {
+      const bus = createLocalBus({ onListenerError: () => {} });
+      const device = { deviceId: 1, uuid: crypto.randomUUID(), accountId: 1 };
+      const due = createDownlinks({ db, bus }).due(device, 'profile');
+      await expect(due).rejects.toMatchObject({ code: 'device-gone' });
+    },
+    'load-sessions': async (db) => {
+      const sessions = startDatabaseSessions(db, { believedTs: () => null, onError: () => {} });
+      expect(await sessions.find(crypto.randomUUID(), 0)).toBeNull();
+      await sessions.close();
+    },
+  };
+
+  test.each(Object.keys(looks))('%s is not planned each time', async (name) => {
     const times = 12;
     const plans = await database.db.transaction(async (tx) => {
-      for (let i = 0; i < times; i += 1) await look(tx);
+      // All of them on the connection of the transaction.
+      const db: Database = { ...database.db, query: tx.query.bind(tx) };
+      for (let i = 0; i < times; i += 1) await looks[name]?.(db);
       return tx.query<{ custom_plans: number; generic_plans: number }>(
         'select custom_plans, generic_plans from pg_prepared_statements where name = $1',
         [name],

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { startLease } from '../../src/db/lease.ts';
-import type { DatabaseLease } from '../../src/db/lease.ts';
 import { startProxy } from '../faults/proxy.ts';
 import type { Proxy } from '../faults/proxy.ts';
 import { testDatabase } from '../support/database.ts';
@@ -11,7 +10,7 @@ let proxy: Proxy;
 let journal: string[];
 /** Who learned that another process holds it. */
 let waits: string[];
-let leases: DatabaseLease[];
+let leases: Awaited<ReturnType<typeof startLease>>[];
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -23,8 +22,13 @@ afterAll(async () => {
   await database.drop();
 });
 
+/** Waits long enough for a busy machine. */
+const patient = { askMs: 20, answerMs: 60_000, forgetMs: 120_000 };
+/** Gives up soon. */
+const hasty = { askMs: 20, answerMs: 500, forgetMs: 2_500 };
+
 /** Competes, and records what it learns. */
-async function contend(who: string, name: string, url = database.url): Promise<DatabaseLease> {
+async function contend(who: string, name: string, { url = database.url, pace = patient } = {}) {
   const lease = await startLease({
     connectionString: url,
     name,
@@ -33,7 +37,7 @@ async function contend(who: string, name: string, url = database.url): Promise<D
     onLost: () => journal.push(`${who} lost`),
     onWaiting: () => waits.push(who),
     onError: () => journal.push(`${who} is cut off`),
-    pace: { askMs: 20, answerMs: 300, forgetMs: 1_500 },
+    pace,
   });
   leases.push(lease);
   return lease;
@@ -99,7 +103,7 @@ it('is given up by a holder without an answer before PostgreSQL takes it away', 
   start();
   const url = new URL(database.url);
   url.port = String(proxy.port);
-  await contend('far', 'four', url.href);
+  await contend('far', 'four', { url: url.href, pace: hasty });
   await contend('near', 'four');
   // No connection ends, so neither side notices anything.
   proxy.stall();

@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { openDatabase, type Database } from '../../src/db/database.ts';
-import { type OtherProcesses, processName, watchOtherProcesses } from '../../src/db/lease.ts';
+import { processName, watchOtherProcesses } from '../../src/db/lease.ts';
 import { until } from '../connector/harness.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
 let own: Database;
 let monotonicMs = 0;
-let watch: OtherProcesses | null = null;
+let watch: ReturnType<typeof watchOtherProcesses> | null = null;
 
 const open = (applicationName: string) =>
   openDatabase({
@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 
 /** Looks again and again, while time moves only by `stepMs`. */
-function startWatch(stepMs = 0): OtherProcesses {
+function startWatch(stepMs = 0) {
   return (watch = watchOtherProcesses({ db: own, monotonicClock: () => (monotonicMs += stepMs) }));
 }
 

@@ -22,7 +22,7 @@ beforeAll(async () => {
   opened = [pinger, db];
   const ping = () => withTimeout(pinger.query('select 1'), 2_000);
   const wait = createPatience({ patienceMs, ping });
-  patient = shareOut(db, { connections: 2, wait, turnMs: 20_000 }).db;
+  patient = shareOut(db, { connections: 2, wait, placeTimeoutMs: 20_000 }).db;
 });
 afterAll(async () => {
   await proxy.close();

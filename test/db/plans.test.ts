@@ -1,13 +1,14 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { listEventsQuery, recentEventsQuery, type EventFilter } from '../../src/events/queries.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import { listEvents, type ListedRange } from '../../src/events/queries.ts';
 import {
-  listBucketsQuery,
   listMeasuredSenses,
-  listMeasurementsQuery,
+  listMeasurements,
+  walkBuckets,
 } from '../../src/measurements/queries.ts';
-import { findNewestQuery } from '../../src/measurements/store.ts';
+import { findNewest } from '../../src/measurements/store.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import { openClient } from '../support/template.ts';
 
@@ -103,6 +104,19 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
   });
   afterAll(() => database?.drop());
 
+  /** The last statement that it makes. */
+  async function lastQuery(look: (sql: Sql) => Promise<unknown>): Promise<pg.QueryConfig> {
+    const made: pg.QueryConfig[] = [];
+    const query = (config: pg.QueryConfig) => {
+      made.push(config);
+      return db.query(config);
+    };
+    await look({ query } as Sql);
+    const last = made.at(-1);
+    if (!last?.text) throw new Error('It makes no statement with a configuration.');
+    return last;
+  }
+
   /** Explains it as planned for its values, and as planned once the plan is kept. */
   async function explain({ text, values }: pg.QueryConfig): Promise<Node[]> {
     const client = openClient(database.url);
@@ -126,8 +140,12 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
   }
 
   /** Expects that an index leads to every row that is read, and that few of those are not in the answer. */
-  async function expectIndexed(query: pg.QueryConfig, maxRows: number, maxScans: number) {
-    for (const root of await explain(query)) {
+  async function expectIndexed(
+    look: (sql: Sql) => Promise<unknown>,
+    maxRows: number,
+    maxScans: number,
+  ) {
+    for (const root of await explain(await lastQuery(look))) {
       const scans = scansOf(root);
       expect(root['Actual Rows']).toBeGreaterThan(0);
       const types = [...new Set(scans.map((node) => node['Node Type']))];
@@ -143,9 +161,11 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
     }
   }
 
+  /** There are no recent events then: it is looked for in all of the history. */
+  const later = now + 1_000 * day;
   const types = [undefined, 'device', 'sense'] as const;
   const senses = [undefined, ['0x1'], ['0xff'], ['0xff', '0x1']];
-  const ranges: [string, Partial<EventFilter>][] = [
+  const ranges: [string, Partial<ListedRange>][] = [
     ['all time', {}],
     ['an early week', { start: now - 49 * day, end: now - 42 * day }],
     ['a late week', { start: now - 14 * day, end: now - 7 * day }],
@@ -158,21 +178,22 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
     for (const type of types) {
       for (const wanted of senses.filter((s) => s === undefined || type !== 'device')) {
         test(`of type ${type ?? 'any'} and senses ${wanted?.join() ?? 'any'}`, async () => {
-          const query = listEventsQuery({ deviceId, start: 0, type, senses: wanted, ...range });
+          const filter = { deviceId, start: 0, type: type && [type], senses: wanted, ...range };
           // A rare sense or type has its rows far apart, so some chunks are passed through.
           const rare = type === 'device' || (wanted?.includes('0xff') ?? false) || !type;
-          await expectIndexed(query, 60, rare ? 30 : 4);
+          await expectIndexed((sql) => listEvents(sql, filter, later), 60, rare ? 30 : 4);
         });
       }
     }
   });
 
-  test.each([{ type: 'sense' as const }, { senses: ['0x1'] }])(
+  test.each([{ type: ['sense'] }, { senses: ['0x1'] }])(
     'of recent events know of no older chunk: %j',
     async (filter) => {
-      const query = recentEventsQuery({ deviceId, start: now - 14 * day, ...filter });
-      await expectIndexed(query, 60, 4);
-      const [planned] = await explain(query);
+      const start = now - 14 * day;
+      const look = (sql: Sql) => listEvents(sql, { deviceId, start, ...filter }, now);
+      await expectIndexed(look, 60, 4);
+      const [planned] = await explain(await lastQuery(look));
       expect(new Set(planned && chunksOf(planned)).size).toBeLessThanOrEqual(3);
     },
   );
@@ -182,9 +203,9 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
     await client.connect();
     const senses = await listMeasuredSenses(db, deviceId);
     for (let i = 0; i < 8; i += 1) {
-      await client.query(listEventsQuery({ deviceId: i, start: now - i * day, type: 'sense' }));
-      await client.query(listEventsQuery({ deviceId: i, start: 0, senses: ['0xff'] }));
-      await client.query(listMeasurementsQuery({ senses, start: now - i * day, end: now }, 20));
+      await listEvents(client, { deviceId: i, start: now - i * day, type: ['sense'] }, later);
+      await listEvents(client, { deviceId: i, start: 0, senses: ['0xff'] }, later);
+      await listMeasurements(client, { senses, start: now - i * day, end: now }, 20);
     }
     const { rows } = await client.query<{ custom_plans: string }>(
       'select custom_plans from pg_prepared_statements',
@@ -196,24 +217,27 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
   test('of measurements read no further than a page', async () => {
     const range = { senses: await listMeasuredSenses(db, deviceId), start: 0, end: now };
     expect(range.senses).toHaveLength(2);
-    await expectIndexed(listMeasurementsQuery(range, 20), 60, 6);
+    await expectIndexed((sql) => listMeasurements(sql, range, 20), 60, 6);
     const after: [number, number, string] = [now - 50 * day, 0, '0x1'];
-    await expectIndexed(listMeasurementsQuery(range, 20, after), 60, 8);
+    await expectIndexed((sql) => listMeasurements(sql, range, 20, after), 60, 8);
   });
 
   test("of senses' newest values read no further than those", async () => {
     const wanted = Array.from({ length: devices }, (_, n) =>
       ['0x0', '0x1'].map((sId) => ({ deviceId: n + 1, sId })),
     ).flat();
-    await expectIndexed(findNewestQuery(wanted), wanted.length, 2);
+    await expectIndexed((sql) => findNewest(sql, wanted), wanted.length, 2);
   });
 
   test('of buckets read only their range', async () => {
-    const source = kind === 'timescaledb' ? kind : 'plain';
     const senses = await listMeasuredSenses(db, deviceId, ['0x1']);
     const range = { senses, start: now - 20 * day, end: now - 18 * day };
-    const window = { ...range, widthMs: 3_600_000, limit: 1_000 };
+    const look = (sql: Sql) =>
+      walkBuckets(sql, kind === 'timescaledb' ? kind : 'plain', range, {
+        width: { count: 1, unit: 'h' },
+        tz: 'UTC',
+      }).next();
     // Two days with a point every 50 minutes, each looked up once more for the newest.
-    await expectIndexed(listBucketsQuery(source, window), 200, 5);
+    await expectIndexed(look, 200, 5);
   });
 });

@@ -17,10 +17,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-function share(count = connections, turnMs = 60_000): SharedDatabase {
+function share(count = connections, placeTimeoutMs = 60_000): SharedDatabase {
   const db = openTestDatabase(database.url, { maxConnections: count });
   opened.push(db);
-  return shareOut(db, { connections: count, wait: (work) => work, turnMs });
+  return shareOut(db, { connections: count, wait: (work) => work, placeTimeoutMs });
 }
 
 /** Transactions that stay open until they are released, in the order in which they began. */
@@ -156,7 +156,7 @@ it('frees the place of a statement that was given up', async () => {
     db: shared,
     beginWork,
     countWaiting,
-  } = shareOut(db, { connections, wait, turnMs: 60_000 });
+  } = shareOut(db, { connections, wait, placeTimeoutMs: 60_000 });
   const stuck = beginWork(1).run(() => shared.query('select pg_sleep(0.3)'));
   const inLine = beginWork(1).run(() => shared.query('select 1'));
   await expect.poll(countWaiting).toBe(1);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import defaults from '../../config/default.ts';
+import { auditRoutes } from '../../src/audit/audit.ts';
 import { type BusMessages, createLocalBus } from '../../src/bus/bus.ts';
 import type { Actions } from '../../src/contract/actions.ts';
 import { createDeviceRemoval, detachDevices } from '../../src/devices/remove.ts';
@@ -146,6 +147,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),
     ...quotaRoutes({ db, quotas, retention: defaults.retention }),
+    ...auditRoutes({ db }),
   ];
   const server = await startHttp({
     routes,

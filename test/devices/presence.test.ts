@@ -175,6 +175,29 @@ test('connects and disconnects are announced once they are written, with the res
   await one.close();
 });
 
+test('if more than a hundred devices of an account change at once, none is named', async () => {
+  const { accountId } = await app.device(token);
+  const { rows: devices } = await app.db.query<{ deviceId: number; uuid: string }>(
+    `insert into device (account_id, connector_id, configuration)
+     select $1, 1, '{}' from generate_series(1, 101)
+     returning id as "deviceId", uuid`,
+    [accountId],
+  );
+  const told: PresenceNotice[] = [];
+  const tell = (accounts: PresenceNotice[]) => void told.push(...accounts);
+  const presence = await startPresence({ ...options, db: app.db, tell });
+  const move = async (some: typeof devices, change: 'connected' | 'disconnected') => {
+    for (const device of some) presence.presence({ ...device, accountId }, change);
+    await presence.flush();
+  };
+  await move(devices.slice(0, 100), 'connected');
+  expect(told.map((one) => one.devices?.length)).toEqual([100]);
+  await move(devices.slice(100), 'connected');
+  await move(devices, 'disconnected');
+  expect(told.slice(1).map((one) => one.devices?.length ?? null)).toEqual([1, null]);
+  await presence.close();
+});
+
 test('a device heard after a silence is written soon, and not announced', async () => {
   const device = await app.device(token);
   const told: PresenceNotice[] = [];

@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
-import {
-  forgetRefusedLogins,
-  type RunningLoginWatch,
-  startLoginWatch,
-} from '../../src/devices/refused-logins.ts';
+import { forgetRefusedLogins, startLoginWatch } from '../../src/devices/refused-logins.ts';
 import { type App, keys, secretIds, startApp } from './app.ts';
 import type { Device } from './door.ts';
 
@@ -16,7 +12,7 @@ let app: App;
 let token: string;
 /** The time of the process whose logins are watched. */
 let nowTs: number;
-let watch: RunningLoginWatch;
+let watch: ReturnType<typeof startLoginWatch>;
 let authenticator: ReturnType<typeof createDeviceAuthenticator>;
 const errors: unknown[] = [];
 

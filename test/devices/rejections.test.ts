@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepRejections as keepWithin } from '../../src/devices/rejections.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import type { NewRejection } from '../../src/devices/rejections.ts';
 import { type App, startApp } from './app.ts';
 
 let app: App;
@@ -13,6 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
+type NewRejection = Parameters<typeof keepWithin>[1][number];
 const maxBytes = 1_048_576;
 const keepRejections = (db: Sql, rejections: NewRejection[]) =>
   keepWithin(db, rejections, { maxBytes });

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { deriveKeys, deriveSecretCheck } from '../../src/config/keys.ts';
 import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
 import { createTokenHandover, deriveToken } from '../../src/devices/tokens.ts';
-import { countTokensOf, replaceChecks } from '../../src/secret-check/secret-check.ts';
+import { countTokensOf, endChange, settleSecret } from '../../src/secret-check/secret-check.ts';
 import { databaseKinds } from '../support/database.ts';
 import { type App, startApp } from './app.ts';
 
@@ -19,10 +19,16 @@ describe.each(databaseKinds)('while the secret is being changed, on %s', (kind) 
   beforeAll(async () => void (app = await startApp({ kind })));
   beforeEach(async () => {
     token = await app.account();
-    await replaceChecks(app.db, [newerCheck, olderCheck]);
+    await settle(newer, older);
   });
   afterEach(() => ends.splice(0).forEach((end) => end()));
   afterAll(() => app?.close());
+
+  /** Starts with these secrets, the first one as SECRET: the database records both, that one first. */
+  async function settle(secret: string, previousSecret: string): Promise<void> {
+    const config = { secret, previousSecret, secretPlace: 'SECRET', dataDir: '/nowhere' };
+    await settleSecret(app.db, config, { info: () => undefined, warn: () => undefined });
+  }
 
   /** A process with these secrets, the first one as SECRET. */
   function openProcess(secret: string, previous?: string) {
@@ -79,12 +85,12 @@ describe.each(databaseKinds)('while the secret is being changed, on %s', (kind) 
 
   test('processes that are not that far accept either token, and send nothing', async () => {
     const device = await addDevice();
-    await replaceChecks(app.db, [olderCheck]);
+    await endChange(app.db, olderCheck);
     const behind = openProcess(older, newer);
     expect(await behind.letsIn(device.uuid, device.old)).toBe(true);
     expect(await behind.due(device.deviceId)).toBeNull();
 
-    await replaceChecks(app.db, [newerCheck, olderCheck]);
+    await settle(newer, older);
     const ahead = openProcess(newer, older);
     expect(await ahead.letsIn(device.uuid, device.fresh)).toBe(true);
     // The process that is behind had cached the old one, and must not send that again.
@@ -96,7 +102,7 @@ describe.each(databaseKinds)('while the secret is being changed, on %s', (kind) 
   test('undoing a change sends the earlier token again', async () => {
     const device = await addDevice();
     await openProcess(newer, older).letsIn(device.uuid, device.fresh);
-    await replaceChecks(app.db, [olderCheck, newerCheck]);
+    await settle(older, newer);
     const undone = openProcess(older, newer);
     expect(await undone.letsIn(device.uuid, device.fresh)).toBe(true);
     expect((await undone.due(device.deviceId))?.payload).toMatchObject({

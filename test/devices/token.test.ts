@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { pickConnector } from '../../src/devices/schema.ts';
+import { pickAsked } from '../../src/devices/schema.ts';
 import { bytesOfToken, deriveToken, isSameToken, isToken } from '../../src/devices/tokens.ts';
 
 const key = Buffer.alloc(32, 1);
@@ -74,9 +74,9 @@ describe('the choice of a connector', () => {
   test('does not depend on their order, and adding one moves devices to that one only', () => {
     fc.assert(
       fc.property(fc.uuid(), fc.shuffledSubarray(connectors, { minLength: 3 }), (device, order) => {
-        const before = pickConnector(connectors, device);
-        expect(pickConnector(order, device)).toBe(before);
-        const after = pickConnector([...order, added], device);
+        const before = pickAsked(connectors, device, undefined);
+        expect(pickAsked(order, device, undefined)).toBe(before);
+        const after = pickAsked([...order, added], device, undefined);
         expect([before, added]).toContain(after);
       }),
     );
@@ -85,13 +85,15 @@ describe('the choice of a connector', () => {
   test('gives each about the same share', () => {
     const uuids = Array.from({ length: 4_000 }, (_, n) => `device-${n}`);
     for (const { id } of connectors) {
-      const share = uuids.filter((device) => pickConnector(connectors, device).id === id).length;
+      const share = uuids.filter(
+        (device) => pickAsked(connectors, device, undefined).id === id,
+      ).length;
       expect(share).toBeGreaterThan(1_150);
       expect(share).toBeLessThan(1_520);
     }
   });
 
   test('is refused if there is none', () => {
-    expect(() => pickConnector([], uuid)).toThrow('no connector');
+    expect(() => pickAsked([], uuid, undefined)).toThrow('no connector');
   });
 });

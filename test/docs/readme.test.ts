@@ -15,6 +15,7 @@ const made = [
   'config/local.json',
   'src/db/migrations/0000NN_account-note.sql',
   'src/ingest/rules/ping.ts',
+  'src/notifications/channels/call.ts',
 ];
 
 describe('the documentation', () => {

@@ -1,32 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import {
-  type AlarmStanding,
-  type CauseExplanation,
-  describeCause,
-  describeEvaluation,
-  Description,
-  explain,
-} from '../../src/engine/explain.ts';
+import { describeEvaluation, Description, explain } from '../../src/engine/explain.ts';
+import { describedCause, type CauseExplanation } from './described-cause.ts';
 import { number, profileOf, purposeWith, run } from './samples.ts';
+
+type Context = Parameters<typeof describeEvaluation>[2];
+type AlarmStanding = NonNullable<ReturnType<NonNullable<Context['alarms']>['get']>>;
 
 const minute = 60_000;
 const now = Date.UTC(2026, 10, 23, 12);
 const seen = { val: 1, ts: now };
-
-const cause = (more: Partial<CauseExplanation>): CauseExplanation => ({
-  sId: '0x1',
-  orderId: 0,
-  thresholds: {},
-  negate: false,
-  relative: false,
-  matched: 0,
-  of: 0,
-  windowLength: 1,
-  needed: 1,
-  missing: 1,
-  holds: false,
-  ...more,
-});
 
 const tenMinutes = { forMs: 10 * minute, sinceTs: now - 3 * minute - 50_000, missing: 0 };
 const silence = { noneForMs: 15 * minute, sinceTs: now - 12 * minute - 30_000 };
@@ -48,7 +30,7 @@ describe('a cause in words:', () => {
       { seen, of: 5, matched: 3, needed: 3, missing: 0, holds: true },
     ],
   ])('%s', (text, more) => {
-    expect(describeCause(cause(more), now)).toBe(text);
+    expect(describedCause(more, now)).toBe(text);
   });
 
   test.each<[string, Partial<CauseExplanation>]>([
@@ -64,7 +46,7 @@ describe('a cause in words:', () => {
     ],
     ['agreed for 10 min, holds', { ...tenMinutes, holds: true }],
   ])('%s (forMs)', (text, more) => {
-    expect(describeCause(cause(more), now)).toBe(text);
+    expect(describedCause(more, now)).toBe(text);
   });
 
   test.each<[string, Partial<CauseExplanation>]>([
@@ -77,7 +59,7 @@ describe('a cause in words:', () => {
     ['silent for 20 min, holds', { ...silence, sinceTs: now - 20 * minute, holds: true }],
     ['waits for 15 min of silence', { noneForMs: 15 * minute }],
   ])('%s (noneForMs)', (text, more) => {
-    expect(describeCause(cause(more), now)).toBe(text);
+    expect(describedCause(more, now)).toBe(text);
   });
 
   test.each<[string, Partial<CauseExplanation>]>([
@@ -97,7 +79,7 @@ describe('a cause in words:', () => {
       },
     ],
   ])('%s (over)', (text, more) => {
-    expect(describeCause(cause(more), now)).toBe(text);
+    expect(describedCause(more, now)).toBe(text);
   });
 });
 

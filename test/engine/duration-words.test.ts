@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
-import { describeDuration, describeProgress } from '../../src/engine/explain.ts';
+import { describeDuration } from '../../src/engine/explain.ts';
+import { describedCause } from './described-cause.ts';
 
 const second = 1_000;
 const minute = 60 * second;
 const hour = 60 * minute;
 const day = 24 * hour;
+const now = 1_700_000_000_000;
 
 test.each([
   [0, '0 s'],
@@ -31,5 +33,6 @@ test.each([
   [47 * hour, 7 * day, '1 of 7 days'],
   [999, 1_500, '0 of 1 seconds'],
 ])('%d of %d ms are %s', (done, of, words) => {
-  expect(describeProgress(done, of)).toBe(words);
+  const members = { forMs: of, sinceTs: now - done };
+  expect(describedCause(members, now)).toBe(`agrees for ${words}, 1 is missing`);
 });

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import {
   type AskedAt,
   describeEvaluation,
+  Description,
   explain,
-  Explanation,
 } from '../../src/engine/explain.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import type { LastSeen } from '../../src/engine/last-seen.ts';
@@ -40,8 +40,9 @@ function explained(
     values.map(([atMinute, val]) => ['0x1', { ts: start + atMinute * minute, vals: [val] }]),
   );
   const explanation = explain(profile, evaluator.end(), seen, { nowTs, listening });
-  expect(Explanation.parse(explanation)).toEqual(explanation);
-  return describeEvaluation(profile, explanation, { nowTs }).events[0]?.causes[0];
+  const described = describeEvaluation(profile, explanation, { nowTs });
+  expect(Description.parse(described)).toEqual(described);
+  return described.events[0]?.causes[0];
 }
 
 const gt5 = { isGt: 5 };

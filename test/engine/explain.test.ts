@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { explain, Explanation } from '../../src/engine/explain.ts';
+import { describeEvaluation, Description, explain } from '../../src/engine/explain.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
 import { number, profileOf, run, type Standing } from './samples.ts';
@@ -120,7 +120,8 @@ test('says for each live event, in order, what its causes have and still lack', 
       },
     ],
   });
-  expect(Explanation.parse(explanation)).toEqual(explanation);
+  const described = describeEvaluation(profile, explanation, { nowTs: 0 });
+  expect(Description.parse(described)).toEqual(described);
 });
 
 test('says that an episode has rung, and that the windows were used up', () => {

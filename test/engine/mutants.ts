@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import { registerHooks } from 'node:module';
-import { type Case, compareAnswer, readCases } from '../../src/cli/engine/vectors.ts';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { checkVectors, writeAnswers } from '../../src/cli/engine/vectors.ts';
 import { mutations } from './mutations.ts';
 
 /*
@@ -39,23 +42,30 @@ function mutate(source: string, changes: readonly (readonly [string, string])[])
   }, source);
 }
 
-type AnswerModule = { answerCase: (one: Case) => unknown };
+type Vectors = { writeAnswers: typeof writeAnswers };
 
-const all = readCases().flatMap(({ cases }) => cases);
-for (const [number, { mistake }] of mutations.entries()) {
-  const path = `../../src/cli/engine/vectors.ts?mutant=${number}`;
-  const { answerCase } = (await import(path)) as AnswerModule;
-  const noticedBy = all.filter((one) => !agrees(one, answerCase)).map(({ rule }) => rule);
-  process.stdout.write(`${JSON.stringify({ mistake, noticedBy })}\n`);
+/** The rules of the cases that an engine answers otherwise; or what it throws. */
+async function listNoticing({ writeAnswers: write }: Vectors): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'mutant-'));
+  const lines: string[] = [];
+  try {
+    await write(folder, async () => undefined);
+    await checkVectors({ folder, isJson: true }, async (line) => void lines.push(line));
+    return [
+      ...new Set(lines.flatMap((line) => (JSON.parse(line) as { rule?: string }).rule ?? [])),
+    ];
+  } catch (error) {
+    return [String(error)];
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
-function agrees(one: Case, answerCase: AnswerModule['answerCase']): boolean {
-  try {
-    const answer = JSON.parse(JSON.stringify(answerCase(one))) as Parameters<
-      typeof compareAnswer
-    >[1];
-    return compareAnswer(one, answer).length === 0;
-  } catch {
-    return false;
-  }
+const [wrong] = await listNoticing({ writeAnswers });
+if (wrong !== undefined) throw new Error(`The engine itself disagrees with: ${wrong}`);
+for (const [number, { mistake }] of mutations.entries()) {
+  const mutant = (await import(`../../src/cli/engine/vectors.ts?mutant=${number}`)) as Vectors;
+  if (mutant.writeAnswers === writeAnswers) throw new Error(`Not loaded anew: ${mistake}`);
+  const noticedBy = await listNoticing(mutant);
+  process.stdout.write(`${JSON.stringify({ mistake, noticedBy })}\n`);
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { explain, Explanation } from '../../src/engine/explain.ts';
+import { describeEvaluation, Description, explain } from '../../src/engine/explain.ts';
 import type { Measurement } from '../../src/contract/values.ts';
 import { listWarnings } from '../../src/engine/warnings.ts';
 import { measurements, purposes } from './arbitraries.ts';
@@ -149,7 +149,8 @@ test('every valid profile can be evaluated, explained and checked for warnings, 
         }
       }
       const explanation = explain(profile, runtime, seen);
-      expect(Explanation.parse(explanation)).toStrictEqual(explanation);
+      const described = describeEvaluation(profile, explanation, { nowTs: 0 });
+      expect(Description.parse(described)).toStrictEqual(described);
       listWarnings(installed, [[{ sId: '0x1', min: -1, max: 3 }]]);
     }),
     options,

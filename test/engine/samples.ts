@@ -1,5 +1,5 @@
 import { compileProfile, type Moment, type Profile } from '../../src/engine/compile.ts';
-import { evaluate, type Evaluation } from '../../src/engine/evaluator.ts';
+import { evaluate } from '../../src/engine/evaluator.ts';
 import type { Measurement } from '../../src/contract/values.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { encodeRuntime, readRuntime, type StoredRuntime } from '../../src/engine/runtime-codec.ts';
@@ -23,6 +23,8 @@ export function number(val: number, ts: number, sId = '0x1'): Measurement {
 export function momentOf({ ts }: Measurement): Moment {
   return { t: ts, arrivedTs: ts };
 }
+
+type Evaluation = ReturnType<typeof evaluate>;
 
 /** What is kept of a device between two measurements. */
 export type Standing = { runtime: Runtime; seen: LastSeen };

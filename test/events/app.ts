@@ -10,7 +10,7 @@ import { createReaches } from '../../src/streams/reach.ts';
 import { createStreamCount, SubscriberBudget } from '../../src/streams/subscriber.ts';
 import { createEventBroadcaster } from '../../src/events/stream.ts';
 import { startHttp } from '../../src/http/server.ts';
-import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
+import { createExports } from '../../src/quotas/exports.ts';
 import { measurementRoutes } from '../../src/measurements/routes.ts';
 import { insertAccount } from '../support/accounts.ts';
 import { type DatabaseKind, testDatabase } from '../support/database.ts';
@@ -25,7 +25,7 @@ export type HistoryOptions = {
   patienceMs?: number;
   /** How many streams an account may have open; 20. */
   streams?: number;
-  exports?: Partial<ExportsOptions>;
+  exports?: Partial<Parameters<typeof createExports>[0]>;
 };
 
 /** One process that serves the history of a database. An account's id is its bearer token. */

@@ -87,6 +87,7 @@ describe.each(databaseKinds)('readers of event streams on %s', (kind) => {
         `Authorization: Bearer ${device.accountId}\r\n\r\n`,
     );
     socket.pause();
+    await expect.poll(() => impatient.openStreams()).toBe(1);
     // More than all buffers on the way hold together.
     const long = { ...senseEvent(t0, '0x1'), why: [] as never[], filler: 'x'.repeat(2_000_000) };
     for (let i = 0; i < 12; i += 1) {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { accountRows, deviceRows, personalRows } from '../../src/history/clear-removed.ts';
+import { ownedRows } from '../../src/history/clear-removed.ts';
 import { historyTables } from '../../src/history/retention.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -30,8 +30,8 @@ const before: Record<string, string> = {
 };
 
 const tablesOf = (rows: readonly { table: string }[]) => rows.map(({ table }) => table);
-const ofDevices = tablesOf(deviceRows);
-const ofAccounts = tablesOf([...personalRows, ...accountRows]);
+const ofDevices = tablesOf(ownedRows.ofDevices);
+const ofAccounts = tablesOf(ownedRows.ofAccounts);
 
 /** Columns that name a device or an account without a foreign key, and what deletes the rows. */
 const withoutKey: Record<string, string> = {
@@ -116,7 +116,7 @@ describe.each(databaseKinds)('cascades, on %s', (kind) => {
           (index.columns[0] === owner ||
             (index.columns[0] === first && index.columns[1] === owner)),
       );
-    const unfound = [...deviceRows, ...personalRows, ...accountRows].filter(
+    const unfound = [...ownedRows.ofDevices, ...ownedRows.ofAccounts].filter(
       ({ table, owner, before: first }) => !isFound(table, owner, first?.split(' ')[0] ?? owner),
     );
     expect(unfound).toEqual([]);

@@ -1,13 +1,10 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import {
-  createRequestScheduler,
-  OneByOne,
-  type RequestScheduler,
-} from '../../src/http/arrivals.ts';
-import { refuseAtOnce } from '../../src/http/server.ts';
+import { createRequestScheduler } from '../../src/http/arrivals.ts';
+import { routes } from './routes.ts';
+import { startTestHttp } from './start.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setImmediate', 'setTimeout'] }));
 afterEach(() => void vi.useRealTimers());
@@ -27,7 +24,7 @@ const create = () =>
 let begun: string[] = [];
 beforeEach(() => void (begun = []));
 
-function ask(turns: RequestScheduler, name: string, asked: Asked = {}): boolean {
+function ask(turns: ReturnType<typeof create>, name: string, asked: Asked = {}): boolean {
   const { from = 'a', headers = {}, url = '/' } = asked;
   return turns.start({ from, headers, url } as Given, () => begun.push(name));
 }
@@ -102,23 +99,37 @@ test('bodies that arrive while their requests wait have a limit, and an address 
 
 test('a request for which there is no memory to wait is answered 503, and its connection ends', async () => {
   vi.useRealTimers();
-  const requests = new OneByOne({
-    handle: () => expect.unreachable(),
-    start: () => false,
-    refuse: (response) => refuseAtOnce(response, 1_700_000_000_000),
-    onIdle() {},
+  const http = await startTestHttp({ routes, clock: () => 1_700_000_000_000 });
+  const sockets = Array.from({ length: 300 }, () => connect(http.port, '127.0.0.1'));
+  // Each is accepted, and has nothing under way.
+  for (const socket of sockets) socket.write('HEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n');
+  await Promise.all(sockets.map((socket) => once(socket, 'data')));
+  const answers = sockets.map(async (socket) => {
+    let said = '';
+    try {
+      for await (const chunk of socket) {
+        said += String(chunk);
+        if (!said.startsWith('HTTP/1.1 503')) break;
+      }
+    } catch {
+      // What is not read of the body may reset the connection, behind the answer.
+    }
+    return said;
   });
-  const server = createServer((request, response) => requests.add(request, response));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const answer = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: 'x' });
-  expect(answer.status).toBe(503);
-  expect(answer.headers.get('retry-after')).toBe('2');
-  expect(answer.headers.get('connection')).toBe('close');
-  expect(await answer.json()).toMatchObject({
-    type: 'urn:sensorium:error:unavailable',
-    status: 503,
-    timestamp: 1_700_000_000_000,
-  });
-  await once(server.close(), 'close');
+  // All of them arrive in one turn of the loop: few begin, and for their bodies few can wait.
+  const head = 'POST /enter HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n';
+  for (const socket of sockets) socket.write(`${head}Content-Type: text/plain\r\n\r\nx`);
+  const refused = (await Promise.all(answers)).filter((said) => said.startsWith('HTTP/1.1 503'));
+  expect(refused.length).toBeGreaterThan(0);
+  expect(refused.length).toBeLessThan(sockets.length);
+  for (const said of refused) {
+    expect(said).toMatch(/^Retry-After: 2\r$/im);
+    expect(said).toMatch(/^Connection: close\r$/im);
+    expect(JSON.parse(/\{.*\}/s.exec(said)?.[0] ?? '')).toMatchObject({
+      type: 'urn:sensorium:error:unavailable',
+      status: 503,
+      timestamp: 1_700_000_000_000,
+    });
+  }
+  await http.close();
 });

@@ -10,46 +10,49 @@ const common = { method: 'post', summary: 'x', tag: 'x', auth: 'none', errors: [
 /** For each request under way, what was read of it. */
 const read: string[] = [];
 
-let http: TestHttp;
+const routes = [
+  defineRoute({
+    ...common,
+    path: '/streamed',
+    takes: { 'text/csv': 'a' },
+    response: z.object({ text: z.string() }),
+    handler: async ({ request }) => {
+      const at = read.push('') - 1;
+      for await (const chunk of request.openBody().chunks) read[at] += chunk.toString();
+      return { text: read[at] ?? '' };
+    },
+  }),
+  defineRoute({
+    ...common,
+    path: '/whole',
+    body: z.unknown(),
+    response: z.unknown(),
+    handler: async ({ body }) => body,
+  }),
+  defineRoute({
+    ...common,
+    path: '/unread',
+    response: z.object({}),
+    handler: async () => ({}),
+  }),
+];
 
+/** The server of most tests waits for bodies as long as a busy machine may take, the hasty one does not. */
+let http: TestHttp;
+let hasty: TestHttp;
 beforeAll(async () => {
-  http = await startTestHttp({
-    requestTimeoutMs: 300,
-    bodyStallMs: 900,
-    routes: [
-      defineRoute({
-        ...common,
-        path: '/streamed',
-        takes: { 'text/csv': 'a' },
-        response: z.object({ text: z.string() }),
-        handler: async ({ request }) => {
-          const at = read.push('') - 1;
-          for await (const chunk of request.openBody().chunks) read[at] += chunk.toString();
-          return { text: read[at] ?? '' };
-        },
-      }),
-      defineRoute({
-        ...common,
-        path: '/whole',
-        body: z.unknown(),
-        response: z.unknown(),
-        handler: async ({ body }) => body,
-      }),
-      defineRoute({
-        ...common,
-        path: '/unread',
-        response: z.object({}),
-        handler: async () => ({}),
-      }),
-    ],
-  });
+  http = await startTestHttp({ requestTimeoutMs: 300, bodyStallMs: 60_000, routes });
+  hasty = await startTestHttp({ requestTimeoutMs: 300, bodyStallMs: 900, routes });
 });
-afterAll(() => http.close());
+afterAll(async () => {
+  await http.close();
+  await hasty.close();
+});
 
 type Client = { socket: Socket; text: () => string; closed: Promise<unknown> };
 
-function open(path: string, type: string, more = ''): Client {
-  const socket = connect(http.port, '127.0.0.1');
+function open(path: string, type: string, more = '', { port } = http): Client {
+  const socket = connect(port, '127.0.0.1');
   let answer = '';
   socket.on('data', (chunk: Buffer) => (answer += chunk.toString()));
   socket.on('error', () => undefined);
@@ -77,7 +80,7 @@ test('a body may take longer than other requests for as long as it keeps arrivin
 });
 
 test('if nothing of it arrives for too long, it ends, and its connection: 408', async () => {
-  const { socket, text, closed } = open('/streamed', 'text/csv');
+  const { socket, text, closed } = open('/streamed', 'text/csv', '', hasty);
   socket.write(piece('a'));
   await closed;
   expect(text()).toMatch(/^HTTP\/1\.1 408 .*"detail":"No part of the body arrived for 0\.9 s\."/s);

@@ -1,11 +1,21 @@
-import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { namesItsHost, normalizeTarget } from '../../src/http/server.ts';
+import type { HttpOptions } from '../../src/http/server.ts';
 import { routes } from './routes.ts';
 import { startTestHttp, type TestHttp } from './start.ts';
 
-describe('a target becomes a path', () => {
+describe('what is asked', () => {
+  let server: TestHttp;
+  const asked: { url: string | undefined; host: string | undefined }[] = [];
+  beforeAll(async () => {
+    const handle: NonNullable<HttpOptions['inFront']>['handle'] = ({ url, headers }, response) => {
+      asked.push({ url, host: headers.host });
+      response.end('taken');
+    };
+    server = await startTestHttp({ routes, inFront: { prefix: '', handle } });
+  });
+  afterAll(() => server.close());
+
   test.each<[string, string, string?]>([
     ['/a?b=http://c/d', '/a?b=http://c/d'],
     ['http://sensors.example:8080/a/b?c=1', '/a/b?c=1', 'sensors.example:8080'],
@@ -16,25 +26,33 @@ describe('a target becomes a path', () => {
     ['/a%2Fb%252Dc%25%20%C3%BC', '/a%2Fb%252Dc%25%20%C3%BC'],
     ['*', '*'],
     ['/half%2', '/half%2'],
-  ])('%s', (url, expected, host = 'asked') => {
-    const request = { url, headers: { host: 'asked' } } as unknown as IncomingMessage;
-    normalizeTarget(request);
-    expect([request.url, request.headers.host]).toEqual([expected, host]);
+  ])('%s becomes the path %s', async (target, url, host = 'asked') => {
+    asked.length = 0;
+    const answer = await sendTo(server.port, `POST ${target} HTTP/1.1\r\nHost: asked\r\n\r\n`);
+    expect(answer).toContain('taken');
+    expect(asked).toEqual([{ url, host }]);
+  });
+
+  test.each<[string[], number, boolean]>([
+    [['Host: a'], 1, true],
+    [['Host:'], 1, true],
+    [['Accept: */*', 'hOST: a'], 1, true],
+    [['Accept: host'], 1, false],
+    [['Host: a', 'host: a'], 1, false],
+    [[], 0, true],
+    [['Host: a', 'Host: b'], 0, false],
+  ])('%j in HTTP/1.%d names its host: %s', async (headers, minor, expected) => {
+    const head = [`GET / HTTP/1.${minor}`, ...headers].join('\r\n');
+    const answer = await sendTo(server.port, `${head}\r\n\r\n`);
+    expect(answer).toMatch(expected ? /^HTTP\/1\.1 200 / : /^HTTP\/1\.1 400 /);
   });
 });
 
-test.each<[string[], number, boolean]>([
-  [['Host', 'a'], 1, true],
-  [['Host', ''], 1, true],
-  [['Accept', '*/*', 'hOST', 'a'], 1, true],
-  [['Accept', 'host'], 1, false],
-  [['Host', 'a', 'host', 'a'], 1, false],
-  [[], 0, true],
-  [['Host', 'a', 'Host', 'b'], 0, false],
-])('%j in HTTP/1.%d names its host: %s', (rawHeaders, minor, expected) => {
-  const request = { rawHeaders, httpVersionMajor: 1, httpVersionMinor: minor };
-  expect(namesItsHost(request as unknown as IncomingMessage)).toBe(expected);
-});
+async function sendTo(port: number, text: string): Promise<string> {
+  let said = '';
+  for await (const chunk of connect(port, '127.0.0.1').end(text)) said += String(chunk);
+  return said;
+}
 
 describe('over HTTP', () => {
   let server: TestHttp;
@@ -56,11 +74,7 @@ describe('over HTTP', () => {
   });
   afterAll(() => server.close());
 
-  async function send(text: string): Promise<string> {
-    let said = '';
-    for await (const chunk of connect(server.port, '127.0.0.1').end(text)) said += String(chunk);
-    return said;
-  }
+  const send = (text: string) => sendTo(server.port, text);
 
   test('routes, devices and upgrades accept an absolute target', async () => {
     const address = `http://127.0.0.1:${server.port}`;

@@ -1,15 +1,18 @@
 import { configuration, send } from '../journeys/app.ts';
 import type { Registration } from '../journeys/app.ts';
 import type { Database } from '../../src/db/database.ts';
-import type { ImportReceipt } from '../../src/imports/routes.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { testService, type TestService } from '../journeys/service.ts';
 
-export type Answer = ImportReceipt & {
+/** Of a receipt, or of what was refused. */
+export type Answer = {
   status: number;
   type?: string;
   detail?: string;
-  errors?: { path?: string; message?: string }[];
+  stored: number;
+  repeated: number;
+  rejected: number;
+  errors: { line: number; reason: string; path?: string; message?: string }[];
 };
 
 /** An account, and what it imports. */
@@ -63,7 +66,7 @@ export function importerOf(url: string, token: string): Importer {
         body,
         duplex: 'half',
       });
-      return { status: response.status, ...((await response.json()) as ImportReceipt) };
+      return { status: response.status, ...((await response.json()) as Omit<Answer, 'status'>) };
     },
     async export(type, query) {
       const headers = { authorization: `Bearer ${token}`, accept: type };

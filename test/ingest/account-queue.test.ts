@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type AccountQueue, createAccountQueue } from '../../src/ingest/queue.ts';
+import { createAccountQueue } from '../../src/ingest/queue.ts';
 
 type Element = {
   accountId: number;
@@ -14,7 +14,7 @@ const quantum = 100;
 const maxDebt = 2_000;
 const largest = 300;
 
-const readyOf = (maxDebtors?: number): AccountQueue<Element> =>
+const readyOf = (maxDebtors?: number) =>
   createAccountQueue<Element>({ quantum, maxDebt, ...(maxDebtors ? { maxDebtors } : {}) });
 
 const element = (accountId: number, cost: number, number = 0): Element => ({
@@ -26,7 +26,7 @@ const element = (accountId: number, cost: number, number = 0): Element => ({
 });
 
 /** Takes the next element, and charges its cost. */
-function serve(turns: AccountQueue<Element>): Element | null {
+function serve(turns: ReturnType<typeof readyOf>): Element | null {
   const next = turns.next();
   if (next) turns.charge(next.accountId, next.cost);
   return next;
@@ -122,7 +122,7 @@ describe('accounts take turns', () => {
 
 describe('what an account owes', () => {
   /** How much another account gets before this one's next element is taken. */
-  function spentBefore(turns: AccountQueue<Element>, accountId: number): number {
+  function spentBefore(turns: ReturnType<typeof readyOf>, accountId: number): number {
     turns.add(element(accountId, 1));
     let spent = 0;
     for (let n = 0; n < 1_000; n++) turns.add(element(50, 10));

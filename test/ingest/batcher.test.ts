@@ -1,13 +1,14 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Committing } from '../../src/db/database.ts';
 import type { Batch } from '../../src/ingest/commit.ts';
-import { type Batcher, type BatcherOptions, createBatcher } from '../../src/ingest/ingest.ts';
+import { createBatcher } from '../../src/ingest/ingest.ts';
 import { DeviceQueues } from '../../src/ingest/queue.ts';
 import { device, measurementsFragment, tickFragment, fragmentIds } from './fragments.ts';
 
 /** A batch that the batcher has begun. It does only what the test tells it to. */
 type Begun = { batch: Batch; commit(): Committing; finish(): Promise<void> };
 
+type BatcherOptions = Parameters<typeof createBatcher>[0];
 const options: BatcherOptions = {
   maxInFlight: 2,
   anotherAtMessages: 3,
@@ -16,7 +17,7 @@ const options: BatcherOptions = {
 };
 
 let queues: DeviceQueues;
-let batcher: Batcher;
+let batcher: ReturnType<typeof createBatcher>;
 let begun: Begun[];
 beforeEach(() => start());
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { compileProfile } from '../../src/engine/compile.ts';
 import { CowArray } from '../../src/engine/last-seen.ts';
 import type { DeviceState } from '../../src/ingest/rules/model.ts';
-import { type DeviceQueue, newDeviceQueue } from '../../src/ingest/queue.ts';
+import { type DeviceQueue, DeviceQueues } from '../../src/ingest/queue.ts';
 import { ContextCache } from '../../src/ingest/device-state.ts';
 import { countingPurpose } from './harness.ts';
 
@@ -39,7 +39,7 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     waitingSenses: null,
     recentRejections: null,
   };
-  const queue: DeviceQueue = { ...newDeviceQueue(device), deviceState };
+  const queue: DeviceQueue = { ...new DeviceQueues(1).queueOf(device), deviceState };
   remembered.note(queue);
   return queue;
 }

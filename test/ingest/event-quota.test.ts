@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Purpose } from '../../src/contract/purpose.ts';
-import type { EventCounts } from '../../src/ingest/event-quota.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as harness from './harness.ts';
 import { forever, ingestProcess, insertDevice, measured, now, uplink } from './harness.ts';
@@ -9,7 +8,7 @@ let database: TestDatabase;
 let own: harness.IngestProcess;
 /** The quotas: today, of one message, and the rate. */
 let [left, perMessage, leftNow] = [3, Infinity, Infinity];
-let counted: EventCounts;
+let counted = { measurements: 0, events: 0, leftOut: 0, moves: 0, alarms: 0 };
 beforeEach(async () => {
   database = await testDatabase();
   counted = { measurements: 0, events: 0, leftOut: 0, moves: 0, alarms: 0 };

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { NewEvent } from '../../src/contract/event.ts';
 import { newMessage } from '../../src/ingest/queue.ts';
 import { noChanges } from '../../src/ingest/rules/model.ts';
-import { createEventQuota, type EventCounts } from '../../src/ingest/event-quota.ts';
+import { createEventQuota } from '../../src/ingest/event-quota.ts';
 import { type Plan, planBatch } from '../../src/ingest/plan.ts';
 import { uplink } from './harness.ts';
 
@@ -34,12 +34,12 @@ const written = (recorded: NewEvent[]) => ({ recorded, opened: new Map<number, n
 
 /** A quota of this many events, today or at once. */
 function quotaOf(today: number, now: number) {
-  const counts: EventCounts = { measurements: 0, events: 0, leftOut: 0, moves: 0, alarms: 0 };
+  const counts = { measurements: 0, events: 0, leftOut: 0, moves: 0, alarms: 0 };
   const quota = {
     eventsLeft: () => today - counts.events,
     eventsLeftNow: () => now - counts.events - counts.moves,
     eventsPerMessage: () => 1_000,
-    count(_accountId: number, more: EventCounts) {
+    count(_accountId: number, more: typeof counts) {
       counts.events += more.events;
       counts.leftOut += more.leftOut;
     },

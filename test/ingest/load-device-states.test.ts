@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
 import { ContextCache, createContextLoader } from '../../src/ingest/device-state.ts';
-import { type DeviceQueue, newDeviceQueue } from '../../src/ingest/queue.ts';
+import { type DeviceQueue, DeviceQueues } from '../../src/ingest/queue.ts';
 import { findNewest } from '../../src/measurements/store.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { configuration, countingPurpose } from './harness.ts';
@@ -44,7 +44,7 @@ async function insertDevices(
      returning device_id as "deviceId", (select id from owner) as "accountId"`,
     [JSON.stringify(configuration), JSON.stringify([countingPurpose(1)]), devices, contents, bytes],
   );
-  return rows.map((device) => newDeviceQueue({ ...device, uuid: '' }));
+  return rows.map((device) => new DeviceQueues(1).queueOf({ ...device, uuid: '' }));
 }
 
 test('a device has its profile even if that is forgotten while others are read', async () => {

@@ -1,10 +1,9 @@
 import type { AlarmSignal, FiredSignal } from '../../src/contract/alarm.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import type { Actions, Fired as Firing } from '../../src/contract/actions.ts';
 
 /** An event that people are notified of, with the actions of its purpose. */
-export type Ringing = Firing & { actions: Actions };
+export type Ringing = Pick<Fired, 'device' | 'event' | 'name' | 'actions'>;
 
 type Fired = FiredSignal & { device: DeviceIdentity };
 

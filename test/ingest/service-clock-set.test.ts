@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { DeviceIdentity, UplinkContent } from '../../src/contract/uplink.ts';
-import { DeviceQueues, newDeviceQueue, assignTimestamps } from '../../src/ingest/queue.ts';
+import { assignTimestamps, type DeviceQueue, DeviceQueues } from '../../src/ingest/queue.ts';
 import { checkTime } from '../../src/ingest/rules/measurements.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import {
@@ -82,17 +82,17 @@ describe('the time given to a value without one', () => {
   });
   const timesOf = (content: UplinkContent) =>
     content.kind === 'measurements' ? content.items.map(({ value }) => value.ts ?? NaN) : [];
-  const give = (queue: ReturnType<typeof newDeviceQueue>, count: number, arrivedTs: number) =>
+  const give = (queue: DeviceQueue, count: number, arrivedTs: number) =>
     timesOf(assignTimestamps({ content: without(count), arrivedTs }, queue));
 
   test('is unique, however many come at once', () => {
-    const queue = newDeviceQueue(someDevice(1));
+    const queue = new DeviceQueues(1).queueOf(someDevice(1));
     const times = [...give(queue, 20_000, now), ...give(queue, 1, now + 1)];
     expect(new Set(times).size).toBe(20_001);
   });
 
   test('is that of its arrival if the last one came from a clock that was ahead', () => {
-    const queue = newDeviceQueue(someDevice(1));
+    const queue = new DeviceQueues(1).queueOf(someDevice(1));
     give(queue, 1, now + yearMs);
     expect(give(queue, 2, now)).toEqual([now, now + 1]);
   });

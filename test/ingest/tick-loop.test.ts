@@ -3,13 +3,13 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Delivery, DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
 import { DomainError } from '../../src/errors.ts';
-import { startTicks, type TickPace, type Ticks, type TicksDeps } from '../../src/ingest/ticks.ts';
+import { startTicks } from '../../src/ingest/ticks.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { insertDevice, insertDevices, now } from './harness.ts';
 
 let database: TestDatabase;
 let db: Database;
-let ticks: Ticks | undefined;
+let ticks: ReturnType<typeof startTicks> | undefined;
 let brought: DeviceIdentity[];
 let outcomes: string[];
 let behind: number[];
@@ -23,7 +23,9 @@ afterEach(async () => {
   await database.drop();
 });
 
-const pace: Partial<TickPace> = { lookMs: 5, portionMs: 5 };
+type TicksDeps = Parameters<typeof startTicks>[0];
+type TickPace = Parameters<typeof startTicks>[1];
+const pace: TickPace = { lookMs: 5, portionMs: 5 };
 
 /** Stores each tick at once: its row goes. */
 async function store(device: DeviceIdentity, { stored }: Delivery): Promise<void> {
@@ -32,7 +34,7 @@ async function store(device: DeviceIdentity, { stored }: Delivery): Promise<void
   stored();
 }
 
-function start(deps: Partial<TicksDeps> = {}, changed: Partial<TickPace> = {}): void {
+function start(deps: Partial<TicksDeps> = {}, changed: TickPace = {}): void {
   ticks = startTicks(
     {
       db,

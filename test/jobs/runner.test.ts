@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import defaults from '../../config/default.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
-import { type DoPiece, insertJob, type JobRunner, startJobRunner } from '../../src/jobs/jobs.ts';
+import { createStartJob, type DoPiece, startJobRunner } from '../../src/jobs/jobs.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
 import type { Database } from '../../src/db/database.ts';
 
@@ -9,7 +10,7 @@ let database: TestDatabase;
 let hasty: Database;
 beforeAll(async () => {
   database = await testDatabase();
-  hasty = openTestDatabase(database.url, { statementTimeoutMs: 300 });
+  hasty = openTestDatabase(database.url, { statementTimeoutMs: 1_000 });
 });
 afterAll(async () => {
   await hasty?.close();
@@ -22,15 +23,23 @@ async function newJob(count: number): Promise<{ jobId: string; devices: string[]
      returning id`,
   );
   const devices = Array.from({ length: count }, () => crypto.randomUUID());
-  const jobId = await insertJob(database.db, {
+  const start = createStartJob({
+    db: database.db,
+    limitsOf: () => defaults.quotas,
+    believedTs: Date.now,
+    onStarted: () => undefined,
+  });
+  const job = {
     accountId: rows[0]?.id ?? 0,
     keyId: null,
     action: { action: 'unmute' },
     labels: null,
     actor: { by: 'operator', sessionId: null, address: null } as never,
-    devices,
+    select: async () => devices,
     ts: Date.now(),
-  });
+    now: Date.now,
+  };
+  const { jobId } = await start(job, null);
   return { jobId, devices };
 }
 
@@ -89,11 +98,12 @@ test('a job whose account is disabled after the job was found rests all the same
         where id = (select account_id from job where uuid = $1)`,
       [resting.jobId],
     );
-  let runner: JobRunner | undefined;
+  let runner: ReturnType<typeof startJobRunner> | undefined;
   await db.transaction(async (tx) => {
     // The lock that the runner takes between finding the job and reading its next piece.
     await tx.query(
-      'insert into account_usage (account_id) select account_id from job where uuid = $1',
+      `select from account_usage
+        where account_id = (select account_id from job where uuid = $1) for update`,
       [resting.jobId],
     );
     runner = startJobRunner({ db, doPiece, monotonicClock, onError, pollMs: 20 });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { ConnectionPlaces, type ConnectionPlacesOptions } from '../../src/lib/connection-places.ts';
+import { ConnectionPlaces } from '../../src/lib/connection-places.ts';
 import { networks } from '../../src/lib/address.ts';
 
 /** Connection places, with the name of each connection. */
-function startPlaces(options: Partial<ConnectionPlacesOptions> = {}) {
+function startPlaces(options: Partial<ConstructorParameters<typeof ConnectionPlaces>[0]> = {}) {
   const told: string[] = [];
   const open = new Map<string, { isBusy: boolean; isWaitedFor: boolean }>();
   const places = new ConnectionPlaces({

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { dropUnreadBody } from '../../src/lib/request-body.ts';
+import { UnreadBodies } from '../../src/lib/request-body.ts';
 
 const mebibyte = 1_048_576;
 /** What Node reads of a request before anything asks for its body. */
@@ -16,10 +16,11 @@ beforeEach(async () => {
   // The test advances the time.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   [requests, clients, over] = [[], [], []];
+  const unreadBodies = new UnreadBodies();
   server = createServer((request) => {
     requests.push(request);
     const address = String(request.headers['x-address']);
-    void dropUnreadBody(request, address).then(() => over.push(request));
+    void unreadBodies.drop(request, address).then(() => over.push(request));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 });

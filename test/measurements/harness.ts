@@ -1,11 +1,8 @@
 import { expect } from 'vitest';
-import {
-  createKnownSeries,
-  type StoredMeasurement,
-  storeMeasurements,
-} from '../../src/measurements/store.ts';
+import { createKnownSeries, storeMeasurements } from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
 
+type StoredMeasurement = Parameters<typeof storeMeasurements>[1][number];
 export type Point = { sId: string; ts: number; val: number | { lat: number; long: number } };
 
 /** Stores measurements of a device, and lists them as an app does. */

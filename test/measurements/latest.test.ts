@@ -93,6 +93,11 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
       [0, '0x2'],
     ]);
     expect(await found('label=cellar&senses=0x2')).toEqual([[1, '0x2']]);
+    // Fewer on a page than are named: those of the next page are not unknown.
+    expect(await found(`devices=${first.uuid},${second.uuid},${silent.uuid}&limit=1`)).toEqual([
+      [0, '0x1'],
+      [0, '0x2'],
+    ]);
     expect(await found('label=cell')).toEqual([]);
     expect(await found('senses=0x1')).toEqual([
       [0, '0x1'],

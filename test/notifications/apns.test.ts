@@ -1,25 +1,33 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterEach, expect, test } from 'vitest';
-import type { Driver, OutgoingMessage } from '../../src/notifications/channels/channel.ts';
-import { openDrivers } from '../../src/notifications/channels/open.ts';
+import type { OpenChannel } from '../../src/notifications/channels/channel.ts';
+import { openPush } from '../../src/notifications/channels/push.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { startNotifications } from '../../src/notifications/notifications.ts';
 import { testDatabase } from '../support/database.ts';
 import { startApnsServer, tlsFile, type Answer } from './apns-server.ts';
-import { contacts, givenDevice, noAlarms, outcomesOf, pushOf, quotas, silent } from './fixtures.ts';
+import {
+  contacts,
+  deliveryOf,
+  givenDevice,
+  outcomesOf,
+  pushOf,
+  quotas,
+  silent,
+  withEnqueue,
+} from './fixtures.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-const message: OutgoingMessage = {
-  id: 7,
+const message = deliveryOf({
+  kind: 'push',
   recipient: 'abcdef0123456789',
   title: 'Too warm',
   body: 'Cellar: 0x1: 21.5',
-  data: { deviceAuthUuid: 'u', evId: 3 },
-};
+});
 
 function configFor(port: number) {
   return NotificationSettings.parse({
@@ -43,16 +51,17 @@ async function given(answers: Answer[] = []) {
   return server;
 }
 
-async function driverFor(port: number): Promise<Driver> {
-  const { push } = await openDrivers(configFor(port), { log: silent, clock: () => 0 });
-  closing.push(push.close);
-  return push;
+async function channelFor(port: number): Promise<OpenChannel> {
+  const channel = await openPush(configFor(port).push);
+  if (!channel) throw new Error('Push is configured.');
+  closing.push(channel.close);
+  return channel;
 }
 
 test('a message is sent in the form that the push service requires', async () => {
   const { port, received } = await given();
-  const driver = await driverFor(port);
-  await driver.send(message);
+  const channel = await channelFor(port);
+  await channel.send(message);
   expect(received).toMatchObject([
     {
       path: '/3/device/abcdef0123456789',
@@ -65,7 +74,7 @@ test('a message is sent in the form that the push service requires', async () =>
       body: {
         aps: { alert: { title: 'Too warm', body: 'Cellar: 0x1: 21.5' }, sound: 'default' },
         deviceAuthUuid: 'u',
-        evId: 3,
+        ...message.engine,
       },
     },
   ]);
@@ -84,24 +93,24 @@ test.each([
   { answer: { status: 503, body: { reason: 'ServiceUnavailable' } }, verdict: 'again' },
 ])('$answer.status $answer.body.reason means $verdict', async ({ answer, verdict }) => {
   const { port, received } = await given([answer]);
-  const driver = await driverFor(port);
-  await expect(driver.send(message)).rejects.toMatchObject({ verdict });
+  const channel = await channelFor(port);
+  await expect(channel.send(message)).rejects.toMatchObject({ verdict });
   expect(received).toHaveLength(1);
-  await driver.send(message);
+  await channel.send(message);
   expect(received).toHaveLength(2);
 });
 
 test('no answer in time: another attempt', async () => {
   const { port } = await given(['never']);
-  const driver = await driverFor(port);
-  await expect(driver.send(message)).rejects.toMatchObject({ verdict: 'again' });
+  const channel = await channelFor(port);
+  await expect(channel.send(message)).rejects.toMatchObject({ verdict: 'again' });
 });
 
 test('connection refused: another attempt', async () => {
   const server = await startApnsServer();
   await server.close();
-  const driver = await driverFor(server.port);
-  await expect(driver.send(message)).rejects.toMatchObject({ verdict: 'again' });
+  const channel = await channelFor(server.port);
+  await expect(channel.send(message)).rejects.toMatchObject({ verdict: 'again' });
 });
 
 test('status 410 removes the token from the account; the other token still gets its message', async () => {
@@ -110,7 +119,7 @@ test('status 410 removes the token from the account; the other token still gets 
   const database = await testDatabase();
   closing.push(() => database.drop());
   const outbox = await startNotifications({
-    alarms: noAlarms,
+    onAlarms: () => undefined,
     contacts,
     db: database.db,
     connectionString: database.url,
@@ -122,7 +131,7 @@ test('status 410 removes the token from the account; the other token still gets 
   });
   closing.push(outbox.close);
   const owner = await givenDevice(database.db, ['aaaaaaaa', 'bbbbbbbb']);
-  await outbox.enqueue(database.db, [pushOf(owner)]);
+  await withEnqueue(outbox, Date.now).enqueue(database.db, [pushOf(owner)]);
   const outcomes = await outcomesOf(database.db, owner, (all) =>
     all.every((outcome) => outcome.state !== 'queued'),
   );
@@ -138,12 +147,22 @@ test('status 410 removes the token from the account; the other token still gets 
 });
 
 test('without a push service the outcome says so', async () => {
-  const { push } = await openDrivers(NotificationSettings.parse({}), {
+  const database = await testDatabase();
+  closing.push(() => database.drop());
+  const outbox = await startNotifications({
+    onAlarms: () => undefined,
+    contacts,
+    db: database.db,
+    connectionString: database.url,
+    config: NotificationSettings.parse({ pollIntervalMs: 50 }),
+    quotasOf: () => quotas,
+    isSmsForAll: false,
     log: silent,
-    clock: () => 0,
+    clock: Date.now,
   });
-  await expect(push.send(message)).rejects.toMatchObject({
-    verdict: 'never',
-    message: 'No push service is configured.',
-  });
+  closing.push(outbox.close);
+  const owner = await givenDevice(database.db, ['aaaaaaaa']);
+  await withEnqueue(outbox, Date.now).enqueue(database.db, [pushOf(owner)]);
+  const outcomes = await outcomesOf(database.db, owner, ([one]) => one?.state !== 'queued');
+  expect(outcomes).toMatchObject([{ state: 'failed', reason: 'no-provider', via: 'none' }]);
 });

@@ -1,13 +1,11 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import {
-  type ContactOptions,
-  type Notifications,
-  startNotifications,
-} from '../../src/notifications/notifications.ts';
-import type { AlarmPort } from '../../src/notifications/recipients.ts';
-import type { Drivers } from '../../src/notifications/channels/open.ts';
-import type { NotificationLog } from '../../src/notifications/log.ts';
+import type {
+  ContactOptions,
+  Driver,
+  NotificationLog,
+} from '../../src/notifications/channels/channel.ts';
+import { startNotifications } from '../../src/notifications/notifications.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { startHookReceiver, type HookReply, type Received } from '../support/hook-receiver.ts';
@@ -16,8 +14,7 @@ import * as given from './fixtures.ts';
 type StartOptions = {
   contacts?: Partial<ContactOptions>;
   clock?: () => number;
-  drivers?: Drivers;
-  alarms?: AlarmPort;
+  drivers?: { push: Driver; sms: Driver };
   log?: NotificationLog;
 };
 
@@ -40,11 +37,10 @@ export function useContacts() {
       contacts,
       clock = Date.now,
       drivers = { push: given.scriptedDriver().driver, sms: given.scriptedDriver().driver },
-      alarms = given.noAlarms,
       log = given.silent,
-    }: StartOptions = {}): Promise<Notifications> {
+    }: StartOptions = {}) {
       const outbox = await startNotifications({
-        alarms,
+        onAlarms: () => undefined,
         drivers,
         contacts: { ...given.contacts, ...contacts },
         db: database.db,
@@ -58,7 +54,7 @@ export function useContacts() {
       let ended: Promise<void> | undefined;
       const close = () => (ended ??= outbox.close());
       closing.push(close);
-      return { ...outbox, close };
+      return { ...given.withEnqueue(outbox, clock), close };
     },
     async givenReceiver(reply?: (request: Received) => HookReply | Promise<HookReply>) {
       const receiver = await startHookReceiver(reply);

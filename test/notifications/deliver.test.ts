@@ -19,10 +19,11 @@ afterEach(async () => {
 afterAll(() => database.drop());
 
 const clock = () => 86_400_000;
+type Started = ReturnType<typeof given.withEnqueue>;
 
-async function start(driver: Driver, maxAttempts = 3): Promise<Notifications> {
+async function start(driver: Driver, maxAttempts = 3): Promise<Started> {
   outbox = await startNotifications({
-    alarms: given.noAlarms,
+    onAlarms: () => undefined,
     contacts: given.contacts,
     db: database.db,
     connectionString: database.url,
@@ -33,7 +34,7 @@ async function start(driver: Driver, maxAttempts = 3): Promise<Notifications> {
     clock,
     drivers: { push: driver, sms: driver },
   });
-  return outbox;
+  return given.withEnqueue(outbox, clock);
 }
 
 test('a message is delivered after the commit, and its outcome is recorded', async () => {

@@ -1,16 +1,19 @@
-import type { AlarmPort } from '../../src/notifications/recipients.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
 import type { Database } from '../../src/db/database.ts';
-import type { ContactOptions } from '../../src/notifications/notifications.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import {
+  type ContactOptions,
+  type Delivery,
   DeliveryError,
   type Driver,
   type DriverVerdict,
+  type MessageQuotas,
   type OutgoingMessage,
 } from '../../src/notifications/channels/channel.ts';
+import { enqueueNotifications } from '../../src/notifications/enqueue.ts';
+import type { Notifications } from '../../src/notifications/notifications.ts';
 import { listNotifications, type NotificationOutcome } from '../../src/notifications/routes.ts';
 import type { NewNotification } from '../../src/contract/actions.ts';
-import type { MessageQuotas } from '../../src/notifications/settings.ts';
 
 /** As in config/. */
 export const quotas: MessageQuotas = {
@@ -26,25 +29,14 @@ export const quotas: MessageQuotas = {
 
 /** Contacts without a mail server. */
 export const contacts: ContactOptions = {
-  keys: {
-    confirmUrl: (uuid) => `http://127.0.0.1/confirm?token=${uuid}`,
-    unsubscribeUrl: (uuid) => `http://127.0.0.1/unsubscribe?token=${uuid}`,
-    webhookSecrets: () => ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
-    deviceUrl: (uuid) => `http://127.0.0.1/console/devices/${uuid}`,
-    alarmUrl: (alarmId) => `https://sensorium.example.org/v2/alarms/${alarmId}`,
-  },
+  linkKeys: [Buffer.alloc(32, 'links')],
+  webhookKeys: [Buffer.alloc(32, 'webhooks')],
+  publicUrl: () => 'http://127.0.0.1',
+  apiUrl: 'https://sensorium.example.org',
+  hasConsole: true,
   findEventId: async () => undefined,
   email: null,
   isPrivateAllowed: true,
-};
-
-/** For tests without alarms. */
-export const noAlarms: AlarmPort = {
-  listAlarmsNow: async () => [],
-  lockAlarms: async () => {},
-  noteNotified: async () => {},
-  takeBack: async () => {},
-  onChanged: () => {},
 };
 
 export const silent = { debug: () => {}, info: () => {}, warn: () => {} };
@@ -87,6 +79,42 @@ export function pushOf(owner: Owner, name = 'Too warm'): NewNotification {
 
 export function smsOf(owner: Owner, phoneNumber: string, text = 'Come home'): NewNotification {
   return { ...owner, event, kind: 'sms', name: 'Too warm', phoneNumber, text };
+}
+
+/** Adds what queues notifications as a firing of no alarm does. */
+export const withEnqueue = (outbox: Notifications, clock: () => number) => ({
+  ...outbox,
+  enqueue: (tx: Sql, asked: Iterable<NewNotification>) =>
+    enqueueNotifications(tx, asked, { ...outbox.rules, nowTs: clock() }),
+});
+
+/** A message as it is handed to its channel: of the event above, of a device called `u`. */
+export function deliveryOf(of: Pick<Delivery, 'kind' | 'recipient' | 'title' | 'body'>): Delivery {
+  return {
+    ...of,
+    id: 7,
+    accountId: 1,
+    lane: of.kind,
+    host: null,
+    contactId: null,
+    contactUuid: null,
+    type: 'notice',
+    engine: event.cause.engine,
+    data: null,
+    deviceUuid: 'u',
+    deviceName: 'Cellar',
+    language: null,
+    timeZone: null,
+    createdTs: event.ts,
+    attempts: 1,
+    isDisabled: false,
+    isConfirmed: true,
+    isUnsubscribed: false,
+    isSuiting: true,
+    alarmId: null,
+    announcement: null,
+    isGathering: false,
+  };
 }
 
 /** A driver that gives the scripted answers, one for each attempt, and records the messages. */

@@ -3,7 +3,7 @@ import { enqueueNotifications } from '../../src/notifications/enqueue.ts';
 import { createNumberRule, type EnqueueOptions } from '../../src/notifications/recipients.ts';
 import { forgetCounts } from '../../src/notifications/routes.ts';
 import type { NewNotification } from '../../src/contract/actions.ts';
-import type { MessageQuotas } from '../../src/notifications/settings.ts';
+import type { MessageQuotas } from '../../src/notifications/channels/channel.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
 import { givenDevice, outcomesOf, pushOf, quotas, smsOf } from './fixtures.ts';
 

@@ -1,6 +1,5 @@
 import { afterEach, beforeAll, afterAll, expect, test } from 'vitest';
-import type { Driver } from '../../src/notifications/channels/channel.ts';
-import type { NotificationLog } from '../../src/notifications/log.ts';
+import type { Driver, NotificationLog } from '../../src/notifications/channels/channel.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
@@ -19,14 +18,15 @@ afterEach(async () => {
 afterAll(() => database.drop());
 
 const clock = () => 86_400_000;
+type Started = ReturnType<typeof given.withEnqueue>;
 
 async function start(
   driver: Driver,
   maxAttempts = 3,
   { log = given.silent, ...config }: { log?: NotificationLog; dailyQuota?: number } = {},
-): Promise<Notifications> {
+): Promise<Started> {
   outbox = await startNotifications({
-    alarms: given.noAlarms,
+    onAlarms: () => undefined,
     contacts: given.contacts,
     db: database.db,
     connectionString: database.url,
@@ -37,7 +37,7 @@ async function start(
     clock,
     drivers: { push: driver, sms: driver },
   });
-  return outbox;
+  return given.withEnqueue(outbox, clock);
 }
 
 test('the account sees a reason, the operator sees what the provider said', async () => {

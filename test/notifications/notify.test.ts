@@ -1,11 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Actions } from '../../src/contract/actions.ts';
-import {
-  type Ask,
-  notify,
-  type NotifyOptions,
-  type NotifyResult,
-} from '../../src/notifications/enqueue.ts';
+import { Actions, type NotifyResult } from '../../src/contract/actions.ts';
+import { type Ask, notify, type NotifyOptions } from '../../src/notifications/enqueue.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { event, givenDevice, outcomesOf, quotas, type Owner } from './fixtures.ts';
 

@@ -5,18 +5,18 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Driver, OutgoingMessage } from '../../src/notifications/channels/channel.ts';
-import { openDrivers } from '../../src/notifications/channels/open.ts';
+import type { Delivery, OpenChannel } from '../../src/notifications/channels/channel.ts';
+import { openSms } from '../../src/notifications/channels/sms.ts';
 import { reasons, type Reason } from '../../src/notifications/reasons.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
+import { deliveryOf } from './fixtures.ts';
 
-const message: OutgoingMessage = {
-  id: 7,
+const message: Delivery = deliveryOf({
+  kind: 'sms',
   recipient: '+420123456789',
   title: 'Event 3',
   body: 'Come home & close the window',
-  data: { deviceAuthUuid: 'u', evId: 3 },
-};
+});
 
 let secretFile: string;
 const closing: (() => Promise<unknown>)[] = [];
@@ -54,13 +54,11 @@ async function startProvider(replies: Reply[] = []) {
   return { base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received };
 }
 
-async function driverFor(sms: unknown, log = silentLog): Promise<Driver> {
-  const drivers = await openDrivers(NotificationSettings.parse({ sms }), {
-    log,
-    clock: () => 1_234,
-  });
-  closing.push(drivers.sms.close);
-  return drivers.sms;
+async function channelFor(sms: unknown, log = silentLog): Promise<OpenChannel> {
+  const settings = NotificationSettings.parse({ sms });
+  const channel = await openSms(settings.sms, { log, clock: () => 1_234 });
+  closing.push(channel.close);
+  return channel;
 }
 const silentLog = {
   debug: () => {},
@@ -80,8 +78,8 @@ const rest = (url: string) => ({
 
 test('the webhook carries the message, signed', async () => {
   const { base, received } = await startProvider();
-  const driver = await driverFor(webhook(`${base}/sms`));
-  await driver.send(message);
+  const channel = await channelFor(webhook(`${base}/sms`));
+  await channel.send(message);
   const [request] = received;
   expect(request).toMatchObject({ method: 'POST', url: '/sms' });
   expect(request?.headers).toMatchObject({
@@ -94,7 +92,7 @@ test('the webhook carries the message, signed', async () => {
     phoneNumber: '+420123456789',
     text: 'Come home & close the window',
     deviceAuthUuid: 'u',
-    evId: 3,
+    ...message.engine,
   });
   const hmac = createHmac('sha256', 'a secret of the two').update(`1234.${request?.body}`);
   expect(request?.headers['x-signature']).toBe(`sha256=${hmac.digest('hex')}`);
@@ -102,8 +100,8 @@ test('the webhook carries the message, signed', async () => {
 
 test('the REST provider gets a form with basic authentication', async () => {
   const { base, received } = await startProvider();
-  const driver = await driverFor(rest(`${base}/2010-04-01/Accounts/AC1/Messages.json`));
-  await driver.send(message);
+  const channel = await channelFor(rest(`${base}/2010-04-01/Accounts/AC1/Messages.json`));
+  await channel.send(message);
   const [request] = received;
   expect(request).toMatchObject({ method: 'POST', url: '/2010-04-01/Accounts/AC1/Messages.json' });
   const credentials = Buffer.from('AC1:a secret of the two').toString('base64');
@@ -117,11 +115,11 @@ test('the REST provider gets a form with basic authentication', async () => {
 
 test('the log driver writes the text, but no telephone number', async () => {
   const lines: object[] = [];
-  const driver = await driverFor(
+  const channel = await channelFor(
     { driver: 'log' },
     { ...silentLog, info: (fields) => lines.push(fields) },
   );
-  await driver.send(message);
+  await channel.send(message);
   expect(lines).toEqual([
     { event: 'notification.logged', notificationId: 7, text: 'Come home & close the window' },
   ]);
@@ -141,8 +139,8 @@ const replies: { reply: Reply; verdict: string }[] = [
 test.each(replies)('a reply of $reply.status means $verdict', async ({ reply, verdict }) => {
   const { base, received } = await startProvider([reply, reply]);
   for (const settings of [webhook(base), rest(base)]) {
-    const driver = await driverFor(settings);
-    await expect(driver.send(message)).rejects.toMatchObject({ verdict });
+    const channel = await channelFor(settings);
+    await expect(channel.send(message)).rejects.toMatchObject({ verdict });
   }
   expect(received).toHaveLength(2);
 });
@@ -155,8 +153,8 @@ test.each([
   [500, 'again', 'provider-busy'],
 ])('for an answer of %i an account sees a reason of ours', async (status, verdict, reason) => {
   const { base } = await startProvider([{ status }]);
-  const driver = await driverFor(webhook(base));
-  await expect(driver.send(message)).rejects.toMatchObject({
+  const channel = await channelFor(webhook(base));
+  await expect(channel.send(message)).rejects.toMatchObject({
     verdict,
     reason,
     message: expect.stringContaining('{"code":1}') as string,
@@ -182,8 +180,8 @@ test.each([200, 500])('an endless answer of %i is read up to 16 KiB', async (sta
   const { port } = server.address() as AddressInfo;
   // Longer than the test, so only the limit on size can end it.
   const settings = { ...webhook(`http://127.0.0.1:${port}/`), timeoutMs: 60_000 };
-  const driver = await driverFor(settings);
-  const sending = driver.send(message);
+  const channel = await channelFor(settings);
+  const sending = channel.send(message);
   if (status === 200) await sending;
   else await expect(sending).rejects.toMatchObject({ verdict: 'again' });
   await closed.promise;
@@ -203,11 +201,11 @@ test('a provider that accepts the message and then stalls has accepted it', asyn
     await new Promise((resolve) => server.close(resolve));
   });
   const { port } = server.address() as AddressInfo;
-  const driver = await driverFor(webhook(`http://127.0.0.1:${port}/`));
-  await driver.send(message);
+  const channel = await channelFor(webhook(`http://127.0.0.1:${port}/`));
+  await channel.send(message);
 });
 
 test('connection refused: another attempt', async () => {
-  const driver = await driverFor(webhook('http://127.0.0.1:1/'));
-  await expect(driver.send(message)).rejects.toMatchObject({ verdict: 'again' });
+  const channel = await channelFor(webhook('http://127.0.0.1:1/'));
+  await expect(channel.send(message)).rejects.toMatchObject({ verdict: 'again' });
 });

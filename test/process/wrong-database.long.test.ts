@@ -20,8 +20,8 @@ describe.concurrent('DATABASE_URL leads to something other than PostgreSQL', () 
     ['http', 'is an HTTP server', {}],
     ['ssh', 'is an SSH server', {}],
     ['mysql', 'is a MySQL or MariaDB server', {}],
-    ['echo', 'is something unknown', {}],
-    ['rubbish', 'is something unknown', {}],
+    ['echo', 'is an unknown server (it sent ', {}],
+    ['rubbish', 'is an unknown server (it sent ', {}],
   ] as const)('%s', async ([kind, said, env], { expect }) => {
     const stranger = await startStranger(strangers[kind] ?? (() => undefined));
     try {
@@ -57,7 +57,7 @@ describe.concurrent('DATABASE_URL leads to something other than PostgreSQL', () 
     );
     const socket = `postgresql://me:${password}@%2Fnowhere/x`;
     expect(await refusedLine({ DATABASE_URL: socket, ...env })).toMatch(
-      /there is no \/nowhere\/\.s\.PGSQL\.5432/,
+      /^DATABASE_URL: \/nowhere\/\.s\.PGSQL\.5432 does not exist \(ENOENT\)/,
     );
   });
 });

@@ -13,7 +13,7 @@ describe.concurrent('REDIS_URL leads to something other than Redis', () => {
     ['http', 'is an HTTP server'],
     ['ssh', 'is an SSH server'],
     ['mysql', 'is a MySQL or MariaDB server'],
-    ['rubbish', 'is something unknown'],
+    ['rubbish', 'is an unknown server (it sent '],
   ] as const)('%s', async ([kind, said], { expect }) => {
     const stranger = await startStranger(strangers[kind] ?? (() => undefined));
     try {
@@ -99,7 +99,9 @@ describe.skipIf(!hasRedis)('REDIS_URL leads to a Redis that refuses', { concurre
   });
 
   test('does not support TLS', async ({ expect }) => {
-    expect(await lineOf(open, (url) => (url.protocol = 'rediss:'))).toMatch(/write redis:\/\//);
+    expect(await lineOf(open, (url) => (url.protocol = 'rediss:'))).toMatch(
+      /is a Redis server without TLS: use redis:\/\//,
+    );
   });
 
   test("gets the same from the operator's commands", async ({ expect }) => {

@@ -4,7 +4,6 @@ import {
   createDownlinks,
   type Downlinks,
   saveProfileAnswers,
-  type StoredAnswer,
 } from '../../src/profiles/downlinks.ts';
 import { type App, configuration, purpose, startApp } from '../devices/app.ts';
 
@@ -26,6 +25,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 type Device = Awaited<ReturnType<App['device']>>;
+type StoredAnswer = Parameters<typeof saveProfileAnswers>[1][number];
 const all = ['profile', 'configuration', 'state', 'display', 'errors', 'time'] as const;
 const becomesCurrent = ({ deviceId }: Device, pId: string, rest: Partial<StoredAnswer> = {}) =>
   saveProfileAnswers(app.db, [{ deviceId, pId, state: 'current', ts: Date.now(), ...rest }]);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { forgetOldDisplays, keepDisplays, listKept } from '../../src/profiles/downlinks.ts';
+import { createDownlinks, forgetOldDisplays, keepDisplays } from '../../src/profiles/downlinks.ts';
 import { type App, startApp } from '../devices/app.ts';
 
 let app: App;
@@ -15,13 +15,15 @@ const setClock = (aheadHours: number) =>
   );
 
 test("texts for a display last a day by the service's clock, not by the database server's", async () => {
-  const { deviceId } = await app.device(await app.account());
+  const device = await app.device(await app.account());
+  const { deviceId } = device;
+  const downlinks = createDownlinks(app);
   const keep = (stId: number) => {
     const payload = { text: `text ${stId}`, ts: 1 };
     const message = { topic: 'display' as const, payload };
     return keepDisplays(app.db, [{ deviceId, puId: 1, stId, ...payload, message }]);
   };
-  const listTexts = async () => (await listKept(app.db, [deviceId])).get(deviceId) ?? [];
+  const listTexts = () => downlinks.subscribed(device, ['display']);
   await keep(1);
   expect(await listTexts()).toMatchObject([{ payload: { text: 'text 1' } }]);
   await setClock(25);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
+import { createExports } from '../../src/quotas/exports.ts';
 import { newDevice, startHistory, type HistoryApp } from '../events/app.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
@@ -26,7 +26,7 @@ function source(pages: number) {
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
-const start = (options: Partial<ExportsOptions> = {}) =>
+const start = (options: Partial<Parameters<typeof createExports>[0]> = {}) =>
   createExports({ limitOf: () => 2, monotonicClock, ...options });
 
 /** Exports that still wait are refused when their time is over, after the test. */
@@ -171,7 +171,7 @@ describe.each(databaseKinds)('exports over HTTP, on %s', (kind) => {
   let history: HistoryApp;
   beforeAll(async () => {
     database = await testDatabase(kind);
-    history = await startHistory(database.db, { exports: { limitOf: () => 1, waitMs: 20 } });
+    history = await startHistory(database.db, { exports: { limitOf: () => 1, waitMs: 1_000 } });
   });
   afterAll(async () => {
     await history?.close();

@@ -1,15 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import defaults from '../../config/default.ts';
 import { enqueueQuotaNotice } from '../../src/notifications/enqueue-direct.ts';
-import {
-  levelOf,
-  listNear,
-  moreThan,
-  startQuotaWatch,
-  type NearCounts,
-  type NearQuota,
-  type QuotaWatch,
-} from '../../src/quotas/near.ts';
+import { levelOf, moreThan, startQuotaWatch, type NearCounts } from '../../src/quotas/near.ts';
 import { findUsage, saveOverride } from '../../src/quotas/quotas.ts';
 import { QuotaSettings } from '../../src/quotas/settings.ts';
 import { useContacts } from '../notifications/contact-fixtures.ts';
@@ -26,7 +18,7 @@ const quotas = QuotaSettings.parse({
 });
 const dayMs = 86_400_000;
 
-const watches: QuotaWatch[] = [];
+const watches: ReturnType<typeof startQuotaWatch>[] = [];
 afterEach(async () => {
   for (const running of watches.splice(0)) await running.close();
 });
@@ -206,12 +198,27 @@ describe.each(databaseKinds)('usage, on %s', (kind) => {
     ]);
     return id;
   }
-  const list = async () =>
-    (await listNear(database.db, small, new Map())).map(({ accountId, quota, used, limit }) => [
-      accountId,
-      quota,
-      levelOf(used, limit),
-    ]);
+  /** What a process that starts now notifies of, as if nobody had been told before. */
+  async function list() {
+    await database.db.query('delete from account_audit');
+    const found: [number, string, string | null][] = [];
+    const errors: unknown[] = [];
+    const running = startQuotaWatch({
+      db: database.db,
+      quotas: small,
+      retention: { eventsDays: 365, measurementsDays: 90 },
+      clock: Date.now,
+      notify: async (_, accountId, near) => {
+        for (const { quota, used, limit } of near)
+          found.push([accountId, quota, levelOf(used, limit)]);
+      },
+      onLook: () => undefined,
+      onError: (error) => void errors.push(error),
+    });
+    await running.close();
+    expect(errors).toEqual([]);
+    return found;
+  }
 
   test("is compared with each account's limit, and a daily quota is today's", async () => {
     expect(await list()).toEqual([]);
@@ -276,9 +283,9 @@ test.each([
     [accountId],
   );
   await start({ contacts: { email } });
-  const near: NearQuota[] = [
-    { accountId, quota: 'devices', used: 8_123, limit: 10_000 },
-    { accountId, quota: 'storedBytes', used: 17_000 * 2 ** 20, limit: 20_480 * 2 ** 20 },
+  const near = [
+    { accountId, quota: 'devices' as const, used: 8_123, limit: 10_000 },
+    { accountId, quota: 'storedBytes' as const, used: 17_000 * 2 ** 20, limit: 20_480 * 2 ** 20 },
   ];
   await db().transaction((tx) =>
     enqueueQuotaNotice(tx, accountId, near, { quotasOf: () => given.quotas, nowTs: Date.now() }),

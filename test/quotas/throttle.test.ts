@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import defaults from '../../config/default.ts';
 import {
-  addCounts,
   createAccountThrottle,
   startActivity,
   startStorageWatch,
@@ -13,8 +12,6 @@ import { databaseKinds, testDatabase, type TestDatabase } from '../support/datab
 
 const retention = { eventsDays: 10, measurementsDays: 5 };
 const dayMs = 86_400_000;
-const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
-const runUuid = '00000000-0000-4000-8000-000000000001';
 
 describe('eventsPerSecond', () => {
   let monotonicMs = 0;
@@ -73,13 +70,21 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
       onError,
     });
   };
-  const count = (accountId: number, daysAgo: number, measurements: number, events = 0) =>
-    addCounts(
-      database.db,
-      runUuid,
-      dayOf(Date.now() - daysAgo * dayMs),
-      new Map([[accountId, { measurements, events, leftOut: 0 }]]),
-    );
+  /** What a process of that day counts. */
+  async function count(accountId: number, daysAgo: number, measurements: number, events = 0) {
+    const errors: unknown[] = [];
+    const activity = await startActivity({
+      db: database.db,
+      limitsOf,
+      clock: () => Date.now() - daysAgo * dayMs,
+      runUuid: randomUUID(),
+      intervalMs: 1_000_000,
+      onError: (error) => void errors.push(error),
+    });
+    activity.count(accountId, { measurements, events, leftOut: 0 });
+    await activity.close();
+    expect(errors).toEqual([]);
+  }
 
   it('is used up by measurements, events, purposes and profiles, of all processes and days', async () => {
     const [none, old, many, events, stored] = await Promise.all([1, 2, 3, 4, 5].map(account));

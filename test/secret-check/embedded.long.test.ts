@@ -79,7 +79,7 @@ describe('the secret of the embedded database', options, () => {
     await writeFile(file, another, { mode: 0o600 });
     expect(await programs.expectRefusal(env)).toMatch(
       new RegExp(
-        `^${file}: is not the secret .*\n.*\nTo restore it: restore the previous content of ${file}`,
+        `^${file}: is not the secret .*\n.*\nTo restore it: restore ${file} from a backup`,
       ),
     );
     expect(await readFile(file, 'utf8')).toBe(another);
@@ -136,7 +136,7 @@ describe('the secret of the embedded database', options, () => {
     const said = await programs.runCommand('restore', restored, [backup]);
     expect(said).toMatch(/^The backup does not contain the secret: give the service the SECRET/m);
     expect(await programs.expectRefusal(restored)).toMatch(
-      /restored\/secret: is not there[^]*or set SECRET or SECRET_FILE/,
+      /restored\/secret: does not exist[^]*or set SECRET or SECRET_FILE/,
     );
     expect(existsSync(join(restored.DATA_DIR, 'secret'))).toBe(false);
     const service = await programs.start({ ...restored, SECRET: secret });

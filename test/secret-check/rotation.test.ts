@@ -6,7 +6,7 @@ import {
   connectHttpDevice,
   connectMqttDevice,
   createTally,
-  type DeviceOptions,
+  type Protocol,
   type SimulatedDevice,
 } from '../../src/cli/simulate/devices.ts';
 import type { Registration } from '../journeys/app.ts';
@@ -55,7 +55,7 @@ describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_
 
   async function connect(
     registration: Registration,
-    protocol: DeviceOptions['protocol'],
+    protocol: Protocol,
     port: number,
   ): Promise<SimulatedDevice> {
     const device = await (protocol === 'http' ? connectHttpDevice : connectMqttDevice)({

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { insertAccount } from '../../src/accounts/queries.ts';
 import { deriveSecretCheck } from '../../src/config/keys.ts';
-import { type SecretConfig, settleSecret } from '../../src/secret-check/secret-check.ts';
+import { settleSecret } from '../../src/secret-check/secret-check.ts';
 import { StartError } from '../../src/start-error.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
@@ -14,6 +14,7 @@ import { readChecks } from './program.ts';
 const dir = makeTemporaryDir();
 afterAll(() => rmSync(dir, { recursive: true }));
 
+type SecretConfig = Parameters<typeof settleSecret>[1];
 const newSecret = () => randomBytes(32).toString('hex');
 const given = (secret: string | null, previousSecret: string | null = null): SecretConfig => {
   const dataDir = join(dir, randomBytes(8).toString('hex'));

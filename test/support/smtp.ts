@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 
-/** A mail as it arrived: the envelope's addresses, the headers unfolded, its parts as plain text. */
+/** A mail as it arrived: whom the envelope names, the headers unfolded, its parts in plain text. */
 export type Mail = {
   from: string;
   to: string[];
@@ -12,14 +12,16 @@ export type Mail = {
 export type MailServer = {
   url: string;
   mails: Mail[];
-  /** Resolves with a mail to this address that `suits`, as soon as there is one. */
+  /** Resolves with a mail to this address that `suits`, as soon as it is there. */
   mailTo: (address: string, suits?: (mail: Mail) => boolean) => Promise<Mail>;
   close: () => Promise<void>;
 };
 
-/** `answer`: the code with which a recipient is refused; undefined: the recipient is accepted. */
+type Answer = number | undefined;
+
+/** `answer`: the code that a recipient is refused with, at once or later; none: it is taken. */
 export async function startMailServer(
-  answer: (recipient: string) => number | undefined = () => undefined,
+  answer: (recipient: string) => Answer | Promise<Answer> = () => undefined,
 ): Promise<MailServer> {
   const mails: Mail[] = [];
   const arrived = new EventTarget();
@@ -27,9 +29,10 @@ export async function startMailServer(
     authOptional: true,
     disabledCommands: ['STARTTLS'],
     onRcptTo({ address }, _session, callback) {
-      const responseCode = answer(address);
-      if (responseCode === undefined) callback();
-      else callback(Object.assign(new Error('Refused'), { responseCode }));
+      void Promise.resolve(answer(address)).then((responseCode) => {
+        if (responseCode === undefined) callback();
+        else callback(Object.assign(new Error('Refused'), { responseCode }));
+      });
     },
     onData(stream, { envelope }, callback) {
       const chunks: Buffer[] = [];
@@ -59,7 +62,7 @@ export async function startMailServer(
   };
 }
 
-/** RFC 5322: folded headers. RFC 2045: quoted-printable and base64 parts. */
+/** RFC 5322: folded headers; RFC 2045: quoted-printable and base64 parts. */
 function read(raw: string): Pick<Mail, 'headers' | 'text'> {
   const end = raw.indexOf('\r\n\r\n');
   const lines = raw

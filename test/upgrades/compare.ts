@@ -12,7 +12,8 @@ export async function compareAnswers(url: string, fixture: Fixture): Promise<voi
     const opened = account === undefined ? {} : openWith(account, opener);
     const { status, body } = await ask(url, path, { ...opened, accept });
     const answered = comparable({ ...recorded, status, body: withoutNewEntries(recorded, body) });
-    const expected = path === usagePath ? expectUsage(recorded) : comparable(recorded);
+    const expected =
+      path === usagePath ? expectUsage(recorded) : comparable(inPresentWords(recorded));
     expect(answered).toEqual({ ...expected, body: withMore(expected.body) });
   }
 }
@@ -26,29 +27,52 @@ function withMore(expected: unknown): unknown {
   return expect.objectContaining(Object.fromEntries(members) as Record<string, unknown>);
 }
 
-/**
- * Removes what the comparison itself changes: asking uses the session, and while nobody listens no device is silent.
- * Also removes the service's wording, which a later version may improve beside the same codes.
- */
+/** Removes what the comparison itself changes: asking uses the session, and while nobody listens no device is silent. */
 function comparable(answer: Answer): Answer {
-  const worded = wordedMember(answer);
   const text = JSON.stringify(answer, (key, value: unknown) => {
     if (key === 'lastUsedTs') return null;
-    if (key === worded && typeof value === 'string') return 'in words';
-    return isSilence(value) ? { ...value, dueTs: null } : value;
+    return isSilence(value) ? { ...value, dueTs: null, text: withoutDue(value.text) } : value;
   });
   return JSON.parse(text) as Answer;
 }
 
-function wordedMember({ path, status }: Answer): string | null {
-  if (status >= 400) return 'detail';
-  if (path.endsWith('/evaluation')) return 'text';
-  return /\/notifications(\?|$)/.test(path) ? 'error' : null;
+/** A cause of an evaluation that waits for silence. */
+function isSilence(value: unknown): value is { noneForMs: number; dueTs: number; text: string } {
+  return typeof value === 'object' && value !== null && 'noneForMs' in value && 'dueTs' in value;
 }
 
-/** A cause of an evaluation that waits for silence. */
-function isSilence(value: unknown): value is { noneForMs: number; dueTs: number } {
-  return typeof value === 'object' && value !== null && 'noneForMs' in value && 'dueTs' in value;
+const withoutDue = (text: string) => text.replace(/holds in [^;]+/, 'holds in …');
+
+/**
+ * What 0.4.0 says in other words than this version: all or a part of the text of an answer, by its member. Every other
+ * text is the same as then. A new wording needs its line here.
+ */
+const reworded: Record<string, [then: string, now: string][]> = {
+  detail: [
+    ['A bearer token is needed.', 'A bearer token is required.'],
+    [
+      'No API key opens this: log in with the password.',
+      'An API key does not open this route: log in with the password.',
+    ],
+  ],
+  text: [
+    ['rings then', 'people are notified then'],
+    ['people were told', 'people were notified'],
+    ['people are told each time', 'people are notified each time'],
+    ['nobody is told again', 'nobody is notified again'],
+    ['would ring, but snoozed until', 'would notify people, but it is snoozed until'],
+    ['would ring, but the device', 'would notify people, but the device'],
+    ['the newest is of', 'its newest value is dated'],
+  ],
+};
+
+function inPresentWords(recorded: Answer): Answer {
+  const text = JSON.stringify(recorded, (key, value: unknown) =>
+    typeof value === 'string'
+      ? (reworded[key] ?? []).reduce((said, [then, now]) => said.replace(then, now), value)
+      : value,
+  );
+  return JSON.parse(text) as Answer;
 }
 
 type Audit = { entries: { auditId: string; kind: string; by: string }[] };

@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bridge } from '../../src/db/baseline.ts';
+import { refuseEarlier } from '../../src/db/baseline.ts';
 import { projectDir } from '../journeys/process.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { call } from './ask.ts';
@@ -16,6 +16,20 @@ import { startProgram, writeConfig } from './program.ts';
 // The way of docs/upgrading.md through 0.4.0, and back to it, with that version's own tree. A full clone has it in
 // its history; its packages come from npm's cache or registry.
 const run = promisify(execFile);
+
+/** The version that the refusal of an earlier database names, and its commit. */
+function readRefusal(): { version: string; commit: string } {
+  try {
+    const name = '000000_of-an-earlier-version';
+    refuseEarlier({ applied: [{ name, programVersion: null, leastWriter: null }] });
+  } catch (error) {
+    const found = /start version (\S+) on it once \(commit (\w+)\)/.exec(String(error));
+    if (found?.[1] && found[2]) return { version: found[1], commit: found[2] };
+    throw error;
+  }
+  throw new Error('An earlier database is not refused.');
+}
+const bridge = readRefusal();
 const isInHistory = await run('git', ['cat-file', '-e', bridge.commit], { cwd: projectDir }).then(
   () => true,
   () => false,

@@ -93,17 +93,17 @@ const Place = z.object({ puId: z.int(), stId: z.int() });
 const Step = z.record(z.string(), z.json());
 
 /** An engine's answer to a case: what each step led to, with the names that the case has. */
-export const Answer = z.object({ rule: z.string(), steps: z.array(Step), ends: Place });
-export type Answer = z.infer<typeof Answer>;
+const Answer = z.object({ rule: z.string(), steps: z.array(Step), ends: Place });
+type Answer = z.infer<typeof Answer>;
 
 /** A case of test/vectors, as its README describes it: the input of an engine, and its expected answer. */
-export const Case = Answer.extend({
+const Case = Answer.extend({
   purposes: z.array(z.json()),
   installedTs: z.int().default(0),
   listening: z.array(z.object({ fromTs: z.int(), toTs: z.int().nullable() })).default([]),
   starts: Place.optional(),
 });
-export type Case = z.infer<typeof Case>;
+type Case = z.infer<typeof Case>;
 
 /** `name`: without its extension. */
 type CaseFile = { name: string; cases: Case[] };

@@ -6,47 +6,7 @@ import { checkPortableCopy, loadTables, restoreEmbedded } from '../../db/portabl
 import type { CopyOptions, PortableManifest } from '../../db/portable/write.ts';
 import { makeOldMessagesDue } from '../../notifications/old-jobs.ts';
 import { StartError } from '../../start-error.ts';
-import {
-  consoleLog as log,
-  createScreen,
-  showRows,
-  summarise,
-  untilInterrupted,
-} from '../command-line.ts';
-
-/** Runs `npm run restore` for a portable copy. Returns the exit status. */
-export async function restorePortably(
-  config: Config,
-  copyDir: string,
-  manifest: PortableManifest,
-): Promise<number> {
-  const screen = createScreen(process.stdout);
-  const startMs = performance.now();
-  const left =
-    config.databaseUrl === null
-      ? 'The database was removed.'
-      : 'The database is incomplete: run the command again, or drop the database.';
-  await untilInterrupted(left, (signal) =>
-    restorePortableCopy(config, copyDir, manifest, {
-      onRows: showRows(screen),
-      onStep: (step) => screen.say(step),
-      signal,
-    }),
-  );
-  const seconds = (performance.now() - startMs) / 1_000;
-  const made = new Date(manifest.createdTs).toISOString();
-  screen.say(`Restored the copy of ${made} (${manifest.source}): ${summarise(manifest, seconds)}.`);
-  if (config.databaseUrl === null && !(await exists(join(copyDir, 'secret'))))
-    screen.say(
-      'The copy does not contain the secret: start the service with the SECRET it was used with.',
-    );
-  screen.say(
-    config.databaseUrl === null
-      ? 'Start the service as before, with the same DATA_DIR.'
-      : 'Start the service as before, with the same DATABASE_URL.',
-  );
-  return 0;
-}
+import { consoleLog as log } from '../command-line.ts';
 
 /**
  * Restores a portable copy into the empty database of `databaseUrl`, or into a new embedded one in a data directory

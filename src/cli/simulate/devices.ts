@@ -25,7 +25,7 @@ export type SimulatedDevice = {
   disconnect(): Promise<void>;
 };
 
-export type DeviceOptions = {
+type DeviceOptions = {
   index: number;
   registration: RegistrationAnswer;
   protocol: Protocol;

@@ -1,5 +1,5 @@
 import type { Screen } from '../command-line.ts';
-import { count, createTally, publishAll, type Reading, type Tally } from './devices.ts';
+import { createTally, publishAll } from './devices.ts';
 import {
   connectDevices,
   type Fleet,
@@ -19,7 +19,7 @@ import {
   type RegistrationAnswer,
   type SimulatorLogin,
 } from './rest.ts';
-import { type Verification, verify } from './verify.ts';
+import { verify } from './verify.ts';
 
 type Run = {
   options: Options;
@@ -63,7 +63,7 @@ async function drive(fleet: Fleet, options: Options, made: Made): Promise<boolea
   } finally {
     await Promise.all(devices.map((device) => device.disconnect()));
   }
-  const { agrees, text } = report(await verify(rest, screen, devices), tally);
+  const { agrees, text } = await verify({ rest, screen, devices, tally });
   screen.say(text);
   return agrees;
 }
@@ -77,57 +77,6 @@ async function leave(account: OpenAccount, made: Made, options: Options, screen:
   } else if (account.throwAway) {
     screen.say(`Kept the account ${account.email} with the password ${account.password}`);
   }
-}
-
-const maxExamples = 3;
-
-/** Describes the result of the run in plain words. `agrees` is false if anything differs. */
-export function report(
-  verification: Verification,
-  tally: Tally,
-): { agrees: boolean; text: string } {
-  const { comparison, recordedEvents } = verification;
-  const { acknowledged, found, lost, doubled, foreign, unacknowledged } = comparison;
-  const nothing = acknowledged === 0;
-  const events = tally.events > recordedEvents;
-  const agrees = !nothing && !events && lost.length + doubled.length + foreign.length === 0;
-  const lines = [
-    nothing
-      ? 'Nothing was acknowledged, so there is nothing to compare.'
-      : `${count(acknowledged)} measurements were acknowledged, and ${count(found)} of them were ` +
-        'read back.',
-    ...examples('acknowledged but not stored', lost),
-    ...examples('stored more than once', doubled),
-    ...examples('stored, but never sent in this form', foreign),
-    `${count(recordedEvents)} events are recorded; devices received ${count(tally.events)}.`,
-    ...(events ? ['DIFFERENCE: devices received events that are not recorded.'] : []),
-    ...warnings(tally, unacknowledged),
-    ...(agrees ? ['Everything that was acknowledged is stored exactly once, as it was sent.'] : []),
-  ];
-  return { agrees, text: lines.join('\n') };
-}
-
-function examples(what: string, readings: Reading[]): string[] {
-  if (readings.length === 0) return [];
-  const some = readings.slice(0, maxExamples).map(({ sId, val, ts }) => `${sId} = ${val} at ${ts}`);
-  const more = readings.length > maxExamples ? ', …' : '';
-  return [`DIFFERENCE: ${count(readings.length)} ${what}: ${some.join(', ')}${more}`];
-}
-
-/** Lines that do not count against the service, but explain the figures. */
-function warnings(tally: Tally, unacknowledged: number): string[] {
-  const open = tally.published - tally.acknowledged;
-  return [
-    open > 0 && `${count(open)} messages were never acknowledged.`,
-    unacknowledged > 0 &&
-      `${count(unacknowledged)} measurements were stored without being acknowledged.`,
-    tally.skipped > 0 &&
-      `${count(tally.skipped)} readings were skipped because too many were waiting.`,
-    tally.reconnects > 0 &&
-      `Connections were lost; devices reconnected ${count(tally.reconnects)} times.`,
-    tally.refused > 0 &&
-      `The service rejected ${count(tally.refused)} items: ${tally.firstRefusal}`,
-  ].filter((line) => line !== false);
 }
 
 /** What a run created and has to remove. */

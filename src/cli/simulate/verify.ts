@@ -4,22 +4,31 @@ import {
   addComparisons,
   compareReadings,
   type Comparison,
+  count,
   type Reading,
   type SimulatedDevice,
+  type Tally,
 } from './devices.ts';
 import { forEachBounded, httpConnections } from './fleet.ts';
 import { type Answered, EventsAnswer, MeasurementsAnswer, type Rest } from './rest.ts';
 
 const hourMs = 3_600_000;
 
-export type Verification = { comparison: Comparison; recordedEvents: number };
-
-/** Reads back what every device sent and compares it with what was acknowledged. */
-export async function verify(
-  rest: Rest,
-  screen: Screen,
-  devices: Pick<SimulatedDevice, 'uuid' | 'ledger'>[],
-): Promise<Verification> {
+/**
+ * Reads back what every device sent, compares it with what was acknowledged, and says in plain words how
+ * the run went. `agrees` is false when anything differs, and when nothing was acknowledged.
+ */
+export async function verify({
+  rest,
+  screen,
+  devices,
+  tally,
+}: {
+  rest: Rest;
+  screen: Screen;
+  devices: Pick<SimulatedDevice, 'uuid' | 'ledger'>[];
+  tally: Tally;
+}): Promise<{ agrees: boolean; text: string }> {
   let done = 0;
   // Ctrl-C ends the publishing, not the comparison.
   const never = new AbortController().signal;
@@ -31,10 +40,59 @@ export async function verify(
     screen.bar('Reading back', done, devices.length);
     return { comparison: compareReadings(ledger, stored), events };
   });
-  return {
-    comparison: addComparisons(results.map(({ comparison }) => comparison)),
-    recordedEvents: results.reduce((total, { events }) => total + events, 0),
-  };
+  const comparison = addComparisons(results.map((one) => one.comparison));
+  const recordedEvents = results.reduce((total, { events }) => total + events, 0);
+  return report(comparison, recordedEvents, tally);
+}
+
+function report(
+  comparison: Comparison,
+  recordedEvents: number,
+  tally: Tally,
+): { agrees: boolean; text: string } {
+  const { acknowledged, found, lost, doubled, foreign, unacknowledged } = comparison;
+  const nothing = acknowledged === 0;
+  const events = tally.events > recordedEvents;
+  const agrees = !nothing && !events && lost.length + doubled.length + foreign.length === 0;
+  const lines = [
+    nothing
+      ? 'Nothing was acknowledged, so there is nothing to compare.'
+      : `${count(acknowledged)} measurements were acknowledged, and ${count(found)} of them were ` +
+        'read back.',
+    ...examples('acknowledged but not stored', lost),
+    ...examples('stored more than once', doubled),
+    ...examples('stored, but never sent in this form', foreign),
+    `${count(recordedEvents)} events are recorded; devices received ${count(tally.events)}.`,
+    ...(events ? ['DIFFERENCE: devices received events that are not recorded.'] : []),
+    ...warnings(tally, unacknowledged),
+    ...(agrees ? ['Everything that was acknowledged is stored exactly once, as it was sent.'] : []),
+  ];
+  return { agrees, text: lines.join('\n') };
+}
+
+const maxExamples = 3;
+
+function examples(what: string, readings: Reading[]): string[] {
+  if (readings.length === 0) return [];
+  const some = readings.slice(0, maxExamples).map(({ sId, val, ts }) => `${sId} = ${val} at ${ts}`);
+  const more = readings.length > maxExamples ? ', …' : '';
+  return [`DIFFERENCE: ${count(readings.length)} ${what}: ${some.join(', ')}${more}`];
+}
+
+/** Lines that do not count against the service, but explain the figures. */
+function warnings(tally: Tally, unacknowledged: number): string[] {
+  const open = tally.published - tally.acknowledged;
+  return [
+    open > 0 && `${count(open)} messages were never acknowledged.`,
+    unacknowledged > 0 &&
+      `${count(unacknowledged)} measurements were stored without being acknowledged.`,
+    tally.skipped > 0 &&
+      `${count(tally.skipped)} readings were skipped because too many were waiting.`,
+    tally.reconnects > 0 &&
+      `Connections were lost; devices reconnected ${count(tally.reconnects)} times.`,
+    tally.refused > 0 &&
+      `The service rejected ${count(tally.refused)} items: ${tally.firstRefusal}`,
+  ].filter((line) => line !== false);
 }
 
 /** Includes an hour before and after, to find measurements that nobody sent. */
@@ -62,11 +120,11 @@ async function readMeasurements(
 
 /** The number of recorded `sense` events of a device, counted page by page. */
 async function countSenseEvents(rest: Rest, uuid: string): Promise<number> {
-  let count = 0;
+  let found = 0;
   for await (const page of pages(rest, `/v2/events/${uuid}?type=sense`, EventsAnswer)) {
-    count += page.events.length;
+    found += page.events.length;
   }
-  return count;
+  return found;
 }
 
 /** The pages of a list, up to the one without a next page. */

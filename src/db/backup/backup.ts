@@ -74,7 +74,7 @@ const BackupManifest = z.object({
   files: z.int(),
   bytes: z.int(),
 });
-export type BackupManifest = z.infer<typeof BackupManifest>;
+type BackupManifest = z.infer<typeof BackupManifest>;
 
 /** The names, in a backup's directory, of the cluster and of the private files of the data directory. */
 const clusterName = 'postgresql';

@@ -29,7 +29,7 @@ import { findPackagedPostgres, placePrograms, ProgramError, sharedDir } from './
 
 type EmbeddedLog = Pick<Log, 'info' | 'warn'>;
 
-export type EmbeddedDatabase = {
+type EmbeddedDatabase = {
   /** For the service's own role, which owns what is in its database. */
   connectionString: string;
   /** The real path of PostgreSQL's files. */

@@ -200,7 +200,7 @@ export async function readSuperuser(dataDir: string): Promise<RoleLogin> {
  * The service's login. If its password was lost, creates one, which `enterAsService` sets. Throws a StartError if it
  * cannot be read.
  */
-export async function readOrMakeService(dataDir: string): Promise<RoleLogin> {
+async function readOrMakeService(dataDir: string): Promise<RoleLogin> {
   const file = join(dataDir, serviceFile);
   try {
     const password = await readOrMakePrivateFile(file, makePassword);

@@ -44,7 +44,7 @@ export type CopyOptions = {
  * complete, the server keeps the row versions that they replace. Throws a StartError for a database that this program
  * did not create, or that a later version has migrated.
  */
-export async function writeTables(
+async function writeTables(
   connectionString: string,
   dir: string,
   { onRows = () => undefined, signal }: CopyOptions = {},
@@ -341,8 +341,7 @@ export async function findPortableManifest(dir: string): Promise<PortableManifes
 }
 
 /** Progress of a copy: rows of all tables together, and the approximate total (0: unknown). */
-export type RowsCopied = { table: string; rows: number; expected: number };
-export type OnRows = (copied: RowsCopied) => void;
+export type OnRows = (copied: { table: string; rows: number; expected: number }) => void;
 
 const newline = 0x0a;
 

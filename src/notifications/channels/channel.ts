@@ -1,11 +1,209 @@
-import { lookup, type LookupAddress } from 'node:dns';
-import { request as httpRequest } from 'node:http';
-import { request as httpsRequest } from 'node:https';
-import type { LookupFunction } from 'node:net';
-import { isPrivateAddress, isPrivateHost } from '../../lib/address.ts';
+import type { ChannelName } from '../../contract/actions.ts';
+import type { CauseDetail, CauseSense, EngineCause, SenseEvent } from '../../contract/event.ts';
+import type { Clock } from '../../lib/clock-readings.ts';
 import { messageOf } from '../../lib/thrown.ts';
+import type { Logger } from '../../log/logger.ts';
 import type { Reason } from '../reasons.ts';
-import type { Clock, WallMs } from '../../lib/clock-readings.ts';
+
+/**
+ * What the rest of the service knows about one way to reach people. Each channel has a file of its own, with its settings
+ * and the function that opens it; `channels.ts` lists them all.
+ */
+export type Channel = {
+  /** Who receives its messages: the push tokens of an account, the telephone numbers of an action, or contacts. */
+  reaches: 'tokens' | 'numbers' | 'contacts';
+  /** Programs receive it: they get every message by itself, and any failure is the receiver's. */
+  isForPrograms?: true;
+  /** The limit of one account on one day (UTC). */
+  daily: DailyLimit;
+  /** The further limits of a message. */
+  limitsOf?: (message: Counted, quotas: MessageQuotas) => Limited[];
+  /** The reason of a message that fails because no delivering process has this channel. */
+  unconfigured: Reason;
+  /** Enough of a recipient to recognise it, not enough to write to it. */
+  mask: (recipient: string) => string;
+  /** Shortens a digest of many messages to what the channel can carry. */
+  shorten?: (text: { title: string; body: string }) => string;
+  /** How many deliveries one process makes at once, by lane. `concurrency`: the operator's setting. */
+  places: (concurrency: number) => Places;
+};
+
+/** A channel that this process has opened. */
+export type OpenChannel = {
+  /** The driver, as outcomes name it. */
+  via: string;
+  /** The driver writes to the log and reaches nobody. */
+  isLog?: boolean;
+  /** The longest that one attempt takes, ms. */
+  timeoutMs: number;
+  /** Resolves once the provider has accepted the message; rejects with a `DeliveryError`. */
+  send: (delivery: Delivery) => Promise<void>;
+  close: () => Promise<void>;
+};
+
+/** What a channel needs besides its settings. */
+export type ChannelDeps = ContactOptions & { log: NotificationLog; clock: Clock };
+
+/** How contacts are reached: the e-mail addresses and webhooks of accounts. */
+export type ContactOptions = {
+  /** The keys that sign links in mails, newest first. */
+  linkKeys: readonly Buffer[];
+  /** The keys that webhook secrets are derived from, newest first. */
+  webhookKeys: readonly Buffer[];
+  /** The base URL of links in mails, without a slash at its end. */
+  publicUrl: () => string;
+  /** The base URL of the API for programs; null if `PUBLIC_URL` is not set. */
+  apiUrl: string | null;
+  /** Links to devices lead to the console. */
+  hasConsole: boolean;
+  findEventId: FindEventId;
+  /** Null if no mail is sent. */
+  email: { smtpUrl: string; from: string; timeoutMs: number } | null;
+  isPrivateAllowed: boolean;
+  /** Replaces the system's resolver. */
+  lookupAll?: LookupAll;
+};
+
+/** Resolves a host name to all its addresses, as `dns.lookup` does. */
+export type LookupAll = (
+  hostname: string,
+  callback: (error: Error | null, addresses: { address: string; family: number }[]) => void,
+) => void;
+
+/** The identifier of the recorded event; undefined if it was not recorded. */
+export type FindEventId = (
+  deviceUuid: string,
+  cause: Pick<SenseEvent['cause'], 'engine' | 'senses'>,
+) => Promise<string | undefined>;
+
+/** What the outbox needs of the log. */
+export type NotificationLog = Pick<Logger, 'debug' | 'info' | 'warn'>;
+
+/**
+ * What has its own places. Webhooks have three lanes: those that answered the last time, those that were never tried,
+ * and those that did not answer the last time.
+ */
+export type Lane = ChannelName | 'webhook-new' | 'webhook-unanswered';
+export type Places = Partial<Record<Lane, number>>;
+
+export type MessageType =
+  'notice' | 'confirm' | 'test' | 'opened' | 'repeated' | 'escalated' | 'closed';
+
+/** What is stored of an event besides the text. */
+export type NoticeData = {
+  engine: EngineCause;
+  senses: CauseSense[];
+  why?: CauseDetail[];
+  /** What closed the alarm, if it is over. */
+  closedBy?: string;
+};
+
+/** A recipient: a contact, or a push token or telephone number of an account. */
+export type RecipientKey = {
+  accountId: number;
+  kind: ChannelName;
+  recipient: string;
+  contactId: number | null;
+};
+
+/** A claimed message; its recipient is busy until it is settled. */
+export type Delivery = RecipientKey & {
+  id: number;
+  lane: Lane;
+  /** Host and port of a webhook. */
+  host: string | null;
+  /** Null if the recipient is not a contact. */
+  contactUuid: string | null;
+  type: MessageType;
+  title: string;
+  body: string;
+  engine: EngineCause | null;
+  data: NoticeData | null;
+  deviceUuid: string | null;
+  deviceName: string | null;
+  language: string | null;
+  timeZone: string | null;
+  createdTs: number;
+  /** Number of attempts, including this one. */
+  attempts: number;
+  isDisabled: boolean;
+  /** True also if no confirmation is needed. */
+  isConfirmed: boolean;
+  isUnsubscribed: boolean;
+  /** Whether the device now has one of the contact's labels, or needs none. */
+  isSuiting: boolean;
+  alarmId: number | null;
+  announcement: number | null;
+  /** The recipient had many messages lately: all that wait for it are sent as one. */
+  isGathering: boolean;
+};
+
+/** The limits of one day (UTC); config/default.ts says what each is for. */
+export type MessageQuotas = {
+  messagesPerDay: number;
+  messagesPerRecipient: number;
+  webhooksPerDay: number;
+  smsPerDay: number;
+  smsPerNumber: number;
+  smsPerInstallation: number;
+  confirmationsPerNetwork: number;
+  confirmationsPerInstallation: number;
+};
+
+/**
+ * What the messages of a day are counted by: a row of `message_count`. Each channel names its own kinds. `accountId` is 0
+ * for a counter that all accounts share.
+ */
+export type Counter = { kind: string; accountId: number; key: string };
+
+/** A counter with its limit for one day, and the reason of a message that exceeds it. */
+export type Limited = Counter & { limit: number; reason: Reason };
+
+/** The daily limit of an account: the kind of its counter, the quota, and the reason of a message that exceeds it. */
+export type DailyLimit = {
+  kind: string;
+  quota: keyof MessageQuotas;
+  reason: Reason;
+};
+
+/** What decides the counters of a message. */
+export type Counted = {
+  accountId: number;
+  channel: ChannelName;
+  recipient: string;
+  /** Set if the message asks an address for confirmation; the address may be a stranger's. */
+  confirmation?: Asking;
+};
+
+/** Who asks for a confirmation. */
+export type Asking = {
+  /** The network that the request came from, in the form in which addresses are counted. */
+  network: string;
+  /** Somebody vouches for the account: it has confirmed its own address, or the operator created it. */
+  isKnown: boolean;
+};
+
+/** E-mail and push messages count together. */
+export const messagesPerDay: DailyLimit = {
+  kind: 'account',
+  quota: 'messagesPerDay',
+  reason: 'messages-per-day',
+};
+
+export const perRecipient = (
+  { accountId, recipient }: Counted,
+  { messagesPerRecipient }: MessageQuotas,
+): Limited => ({
+  kind: 'recipient',
+  accountId,
+  key: recipient,
+  limit: messagesPerRecipient,
+  reason: 'messages-per-recipient',
+});
+
+/** The last characters of a token or number, at most half of it. */
+export const maskStart = (recipient: string): string =>
+  `…${recipient.slice(-Math.min(4, Math.floor(recipient.length / 2)))}`;
 
 /** What a driver sends. `id` is the same for every attempt, so that a receiver can recognise a repetition. */
 export type OutgoingMessage = {
@@ -27,6 +225,19 @@ export type Driver = {
   send: (message: OutgoingMessage) => Promise<void>;
   close: () => Promise<void>;
 };
+
+/** Makes a channel of a driver that sends a text to one recipient. `timeoutMs`: the longest that one attempt takes. */
+export function channelOf(driver: Driver, timeoutMs: number): OpenChannel {
+  const { name: via, isLog = false, send, close } = driver;
+  return {
+    via,
+    isLog,
+    timeoutMs,
+    send: ({ id, recipient, title, body, deviceUuid, engine }) =>
+      send({ id, recipient, title, body, data: { deviceAuthUuid: deviceUuid ?? '', ...engine } }),
+    close,
+  };
+}
 
 /**
  * `again`: a later attempt may work. `never`: this message cannot be delivered. `gone`: nothing can be delivered to
@@ -55,204 +266,8 @@ export class DeliveryError extends Error {
   }
 }
 
-/**
- * Milliseconds to wait, from `Retry-After` (RFC 9110 section 10.2.3: seconds or a date); undefined if it is neither.
- */
-export function readRetryAfter(text: string | null | undefined, nowTs: WallMs): number | undefined {
-  if (text === null || text === undefined) return undefined;
-  if (/^\d+$/.test(text.trim())) return Number(text) * 1_000;
-  // oxlint-disable-next-line no-restricted-globals -- parses a date that was sent; reads no clock
-  const ts = new Date(text).getTime();
-  return Number.isNaN(ts) ? undefined : Math.max(0, ts - nowTs);
-}
-
-/** Why a connection or its answer failed, from the error code of Node.js or OpenSSL. */
-export function reasonOfCode(
-  code: unknown,
-): Extract<Reason, 'no-answer' | 'tls-failed' | 'bad-answer'> {
-  if (typeof code !== 'string') return 'no-answer';
-  if (
-    /^(ERR_TLS_|ERR_SSL_|EPROTO$|CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH$|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_)/.test(
-      code,
-    )
-  )
-    return 'tls-failed';
-  return code.startsWith('HPE_') ? 'bad-answer' : 'no-answer';
-}
-
-/** Redacts secrets from somebody else's text, which may repeat what it was sent. */
-export function withoutSecrets(text: string, secrets: readonly string[]): string {
-  return secrets
-    .filter((secret) => secret !== '')
-    .toSorted((a, b) => b.length - a.length)
-    .reduce((rest, secret) => rest.replaceAll(secret, '[redacted]'), text);
-}
-
 /** Any other error is a fault of the driver itself: a later attempt may work. */
 export function asDeliveryError(error: unknown): DeliveryError {
   if (error instanceof DeliveryError) return error;
   return new DeliveryError('again', 'fault', messageOf(error), { cause: error });
-}
-
-/** The reason that an account sees for an HTTP status other than success. */
-export function reasonOf(status: number): Reason {
-  if (status === 410) return 'recipient-gone';
-  if (status === 401 || status === 403) return 'provider-login';
-  return verdictOf(status) === 'again' ? 'provider-busy' : 'provider-refused';
-}
-
-/** What an HTTP status means for the next attempt: a client error stays, a server error may pass. */
-export function verdictOf(status: number): DriverVerdict {
-  if (status === 410) return 'gone';
-  // The operator can fix 401 and 403; whatever still waits is then sent.
-  const mayPass = [401, 403, 408, 425, 429].includes(status) || status >= 500;
-  return mayPass ? 'again' : 'never';
-}
-
-/** Which addresses requests may reach, and how long one may take from its start to the status of the answer. */
-export type PostOptions = {
-  isPrivateAllowed: boolean;
-  timeoutMs: number;
-  /** Replaces the system's resolver. */
-  lookupAll?: LookupAll;
-};
-
-export type LookupAll = (
-  hostname: string,
-  callback: (error: Error | null, addresses: LookupAddress[]) => void,
-) => void;
-
-const systemLookup: LookupAll = (hostname, callback) => lookup(hostname, { all: true }, callback);
-
-/**
- * Posts a body to a URL that an account has chosen. Returns the status and the unparsed `Retry-After`; does not follow
- * redirects or read the answer's body. It looks the host name up once and connects to the addresses that it checked, so
- * a name that changes in between (DNS rebinding) gains nothing. Rejects with a `DeliveryError`.
- */
-export async function postPublicly(
-  url: string,
-  request: PostOptions & { headers: Record<string, string>; body: string },
-): Promise<{ status: number; retryAfter: string | undefined }> {
-  const { isPrivateAllowed, timeoutMs, lookupAll = systemLookup, headers, body } = request;
-  const { protocol, hostname } = new URL(url);
-  if (!isPrivateAllowed && isPrivateHost(hostname)) throw refused(hostname);
-  const start = protocol === 'https:' ? httpsRequest : httpRequest;
-  return new Promise((resolve, reject) => {
-    const outgoing = start(url, {
-      method: 'POST',
-      headers: { ...headers, 'Content-Length': Buffer.byteLength(body) },
-      lookup: checkedLookup(lookupAll, isPrivateAllowed),
-      // No keep-alive: the next message must look the name up and check it again.
-      agent: false,
-      maxHeaderSize: 16_384,
-    });
-    const timer = setTimeout(
-      () => outgoing.destroy(new Error(`No answer within ${timeoutMs} ms`)),
-      timeoutMs,
-    );
-    outgoing.once('response', (response) => {
-      const { statusCode: status = 0, headers: answered } = response;
-      resolve({ status, retryAfter: answered['retry-after'] });
-      response.once('error', () => undefined);
-      response.destroy();
-    });
-    outgoing.once('error', (error) =>
-      reject(error instanceof DeliveryError ? error : unanswered(error)),
-    );
-    outgoing.once('close', () => {
-      clearTimeout(timer);
-      reject(unanswered(new Error('The connection was closed without an answer')));
-    });
-    outgoing.end(body);
-  });
-}
-
-/** One refused address refuses the name: otherwise the receiver could influence which one we connect to. */
-function checkedLookup(lookupAll: LookupAll, isPrivateAllowed: boolean): LookupFunction {
-  return (hostname, { all }, callback) => {
-    lookupAll(hostname, (error, addresses) => {
-      const [first] = addresses ?? [];
-      if (error || !first) {
-        callback(error ?? new Error(`${hostname} has no address`), '', 0);
-        return;
-      }
-      if (!isPrivateAllowed && addresses.some(({ address }) => isPrivateAddress(address)))
-        callback(refused(hostname), '', 0);
-      else if (all) callback(null, addresses);
-      else callback(null, first.address, first.family);
-    });
-  };
-}
-
-const refused = (hostname: string) =>
-  new DeliveryError('never', 'address-refused', `${hostname} resolves to a private address`);
-
-const unanswered = (cause: Error) =>
-  new DeliveryError(
-    'again',
-    reasonOfCode('code' in cause ? cause.code : undefined),
-    `No answer: ${cause.message}`,
-    { cause },
-  );
-
-/** How much of an answer we read; we do not wait for the rest. */
-const maxAnswerBytes = 16_384;
-/** How much of that goes into the log. */
-const maxExcerpt = 300;
-
-type PostRequest = {
-  headers: Record<string, string>;
-  body: string;
-  timeoutMs: number;
-  clock: Clock;
-  /** What must not appear in the log if the answer repeats it. */
-  secrets?: string[];
-};
-
-/** Posts a body and resolves if the answer is 2xx; rejects with a `DeliveryError`. */
-export async function post(url: string, request: PostRequest): Promise<void> {
-  const { headers, body, timeoutMs, clock, secrets = [] } = request;
-  const signal = AbortSignal.timeout(timeoutMs);
-  let response: Response;
-  try {
-    // Following a redirect would send the credentials to somebody else.
-    response = await fetch(url, { method: 'POST', headers, body, signal, redirect: 'manual' });
-  } catch (cause) {
-    const { message, code } = causeOf(cause);
-    throw new DeliveryError('again', reasonOfCode(code), `No answer: ${message}`, { cause });
-  }
-  const { status } = response;
-  // The status decides: a provider whose answer never ends has accepted the message all the same.
-  const answer = await readSome(response);
-  if (status >= 200 && status < 300) return;
-  const verdict = verdictOf(status) === 'again' ? 'again' : 'never';
-  // Here 410 means that the provider's URL is gone, not the telephone.
-  const reason = status === 410 ? 'provider-refused' : reasonOf(status);
-  const excerpt = withoutSecrets(answer, secrets).slice(0, maxExcerpt);
-  const retryAfterMs = readRetryAfter(response.headers.get('retry-after'), clock());
-  throw new DeliveryError(verdict, reason, `Answered ${status}: ${excerpt}`, { retryAfterMs });
-}
-
-/** The beginning of an answer, or what has arrived of it when it breaks off or takes too long. */
-async function readSome({ body }: Response): Promise<string> {
-  if (!body) return '';
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  try {
-    // Leaving the loop cancels the rest.
-    for await (const chunk of body as AsyncIterable<Uint8Array>) {
-      chunks.push(chunk.subarray(0, maxAnswerBytes - bytes));
-      bytes += chunk.length;
-      if (bytes >= maxAnswerBytes) break;
-    }
-  } catch {
-    // Too slow, or cut off: what has arrived will do.
-  }
-  return Buffer.concat(chunks).toString();
-}
-
-/** fetch says only "fetch failed"; the reason is in the error's cause. */
-function causeOf(error: unknown): { message: string; code?: unknown } {
-  if (!(error instanceof Error)) return { message: String(error) };
-  return error.cause instanceof Error ? error.cause : error;
 }

@@ -1,6 +1,161 @@
 import { createTransport } from 'nodemailer';
+import { z } from 'zod';
+import { mailboxOf } from '../../lib/address.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
+import { isGenuine, makeLinkToken as makeToken, readLinkClaim } from '../../lib/crypto.ts';
 import { escapeHtml } from '../../lib/text.ts';
-import { DeliveryError, reasonOfCode, withoutSecrets } from './channel.ts';
+import { wordsOf } from '../text.ts';
+import {
+  type Asking,
+  type Channel,
+  type ChannelDeps,
+  type ContactOptions,
+  type Counted,
+  type Delivery,
+  DeliveryError,
+  type Limited,
+  type MessageQuotas,
+  messagesPerDay,
+  type OpenChannel,
+  perRecipient,
+} from './channel.ts';
+import { reasonOfCode, withoutSecrets } from './post.ts';
+
+/** E-mail, to contacts that have confirmed their address. */
+export const email: Channel = {
+  reaches: 'contacts',
+  daily: messagesPerDay,
+  limitsOf: (message, quotas) => [
+    perRecipient(message, quotas),
+    ...(message.confirmation ? confirmationLimits(message, message.confirmation, quotas) : []),
+  ],
+  unconfigured: 'no-mail-server',
+  mask: (address) => `${address.slice(0, 1)}…${address.slice(address.indexOf('@'))}`,
+  places: () => ({ email: 6 }),
+};
+
+// For all accounts together: anybody can register accounts, and must not be able to flood an inbox with them.
+const confirmationsPerAddress = 5;
+/** Share of `messagesPerDay`: nobody can use this service's mail server to write to many strangers. */
+const confirmationsPart = 1 / 10;
+/** For an account that nobody vouches for: enough for its own address and a few attempts. */
+const confirmationsOfUnknown = 5;
+/** Share of the installation's limit that accounts nobody vouches for may use; the rest is left for the others. */
+const partOfUnknown = 1 / 2;
+
+function confirmationLimits(
+  { accountId, recipient }: Counted,
+  { network, isKnown }: Asking,
+  quotas: MessageQuotas,
+): Limited[] {
+  const { messagesPerDay: perDay, confirmationsPerNetwork, confirmationsPerInstallation } = quotas;
+  const ofAccount = Math.ceil(confirmationsPart * perDay);
+  return [
+    {
+      kind: 'confirmation',
+      accountId: 0,
+      key: mailboxOf(recipient),
+      limit: confirmationsPerAddress,
+      reason: 'confirmations-per-address',
+    },
+    {
+      kind: 'confirmations',
+      accountId,
+      key: '',
+      limit: isKnown ? ofAccount : Math.min(confirmationsOfUnknown, ofAccount),
+      reason: 'confirmations-per-account',
+    },
+    {
+      kind: 'confirmations-network',
+      accountId: 0,
+      key: network,
+      limit: confirmationsPerNetwork,
+      reason: 'confirmations-per-network',
+    },
+    {
+      kind: 'confirmations-all',
+      accountId: 0,
+      key: '',
+      limit: Math.ceil((isKnown ? 1 : partOfUnknown) * confirmationsPerInstallation),
+      reason: 'confirmations-per-installation',
+    },
+  ];
+}
+
+/** Mail settings besides the server, which `SMTP_URL` names. */
+export const emailSettings = z
+  .strictObject({
+    from: z.string().min(3).max(320).nullable().default(null),
+    timeoutMs: z.int().min(1_000).max(30_000).default(15_000),
+  })
+  .prefault({});
+
+export type EmailOptions = NonNullable<ContactOptions['email']>;
+
+/** Null if no mail server is configured. */
+export function openEmail(deps: ChannelDeps): OpenChannel | null {
+  const { email: options } = deps;
+  if (!options) return null;
+  const driver = emailDriver(options);
+  return {
+    via: 'smtp',
+    timeoutMs: options.timeoutMs,
+    send: (delivery) => driver.send(mailOf(deps, delivery)),
+    close: async () => driver.close(),
+  };
+}
+
+/** Links are made when the mail is sent. A mail about a device ends with the URL of the device. */
+function mailOf(deps: ChannelDeps, delivery: Delivery): OutgoingMail {
+  const { id, recipient, type, title, body, language, deviceUuid } = delivery;
+  const words = wordsOf(language);
+  const text =
+    type === 'confirm'
+      ? { title: words.confirmTitle, body: words.confirmBody(linkTo('confirm', deps, delivery)) }
+      : { title, body };
+  if (deps.hasConsole && deviceUuid !== null && type !== 'confirm')
+    text.body += `\n${deps.publicUrl()}/console/devices/${deviceUuid}`;
+  const unsubscribeUrl = linkTo('unsubscribe', deps, delivery);
+  return { id, recipient, ...text, unsubscribeUrl, unsubscribe: words.unsubscribe };
+}
+
+function linkTo(
+  purpose: LinkPurpose,
+  { publicUrl, linkKeys, clock }: ChannelDeps,
+  { contactUuid }: Delivery,
+): string {
+  const of = { contactUuid: contactUuid ?? '', nowTs: clock() };
+  return `${publicUrl()}/${purpose}?token=${makeContactToken(linkKeys, purpose, of)}`;
+}
+
+/** What a link in a mail does; a token for one purpose does not work for the other. */
+export type LinkPurpose = 'confirm' | 'unsubscribe';
+
+const dayMs = 86_400_000;
+/** People unsubscribe long after a mail arrived, and must still be able to. */
+const lifetimesMs: Record<LinkPurpose, number> = { confirm: 7 * dayMs, unsubscribe: 400 * dayMs };
+
+/** A token for a link: the contact's uuid and the time it expires, signed for this purpose only. */
+export function makeContactToken(
+  keys: readonly Buffer[],
+  purpose: LinkPurpose,
+  { contactUuid: uuid, nowTs }: { contactUuid: string; nowTs: WallMs },
+): string {
+  return makeToken(keys, purpose, { uuid, expiresTs: nowTs + lifetimesMs[purpose] });
+}
+
+/** The contact's uuid and when the token was made (ms); null if it has expired or is for another purpose. */
+export function readLinkToken(
+  keys: readonly Buffer[],
+  purpose: LinkPurpose,
+  { token, nowTs }: { token: string; nowTs: WallMs },
+): { contactUuid: string; madeTs: number } | null {
+  // A link to unsubscribe works even if a clock that ran ahead made it.
+  const longestMs = purpose === 'unsubscribe' ? Infinity : lifetimesMs[purpose];
+  const claim = readLinkClaim(token, nowTs, longestMs);
+  if (!claim || !isGenuine(keys, purpose, token)) return null;
+  return { contactUuid: claim.uuid, madeTs: claim.expiresTs - lifetimesMs[purpose] };
+}
 
 /**
  * A mail. `unsubscribeUrl`: a page that also accepts a mail client's post (RFC 8058); `unsubscribe`: that link's text.
@@ -15,8 +170,6 @@ type OutgoingMail = {
 };
 
 export type EmailDriver = { send: (mail: OutgoingMail) => Promise<void>; close: () => void };
-
-export type EmailOptions = { smtpUrl: string; from: string; timeoutMs: number };
 
 /**
  * Sends mail by SMTP, over a new connection for each mail. A mail server on this machine may present any certificate:

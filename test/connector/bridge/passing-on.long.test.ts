@@ -1,6 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
 import { startStandBy } from '../../../connector/bridge/standby.ts';
-import type { StandBy } from '../../../connector/bridge/standby.ts';
 import { startLease } from '../../../src/db/lease.ts';
 import { startProxy } from '../../faults/proxy.ts';
 import type { Proxy } from '../../faults/proxy.ts';
@@ -15,6 +14,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end();
 });
 
+type StandBy = Awaited<ReturnType<typeof startStandBy>>;
 type Competitor = { proxy: Proxy; bridge: TestBridge; standBy: StandBy; turns: number };
 
 /** Reaches the database as the others do, and the broker through a proxy of its own. */

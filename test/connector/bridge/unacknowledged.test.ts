@@ -1,11 +1,10 @@
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import {
-  createUnacknowledged,
-  type UnacknowledgedPacket,
-} from '../../../connector/bridge/client.ts';
+import { createUnacknowledged } from '../../../connector/bridge/client.ts';
 
+type Unacknowledged = ReturnType<typeof createUnacknowledged>;
+type UnacknowledgedPacket = Parameters<Unacknowledged['settle']>[0];
 const budget = { maxMessages: 1_000, maxBytes: 1_000_000 };
 const message = (
   stream: PassThrough,

@@ -1,11 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { pino } from 'pino';
-import {
-  devicesPrefix,
-  type HttpConnectorOptions,
-  startHttpConnector,
-} from '../../../connector/http/server.ts';
+import { devicesPrefix, startHttpConnector } from '../../../connector/http/server.ts';
 import type { ConnectorPorts } from '../../../connector/ports.ts';
 import { DomainError } from '../../../src/errors.ts';
 import { startHttp, type HttpOptions } from '../../../src/http/server.ts';
@@ -21,6 +17,7 @@ export type HttpAnswer = {
   body: Record<string, unknown>;
 };
 
+type HttpConnectorOptions = Parameters<typeof startHttpConnector>[0];
 export type HttpWorldOptions = Partial<Omit<HttpConnectorOptions, 'limits'>> & {
   limits?: Partial<HttpConnectorOptions['limits']>;
   ports?: Partial<ConnectorPorts>;

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { UnreadBodies } from '../../../src/lib/request-body.ts';
 import { manualClock, until } from '../harness.ts';
 import { startHttpWorld, type HttpWorld } from './harness.ts';
 
@@ -43,6 +44,21 @@ describe('a device over HTTP', () => {
     expect([answer.status, answer.body['status']]).toEqual([401, 401]);
     expect(answer.headers.get('www-authenticate')).toMatch(/^Basic .*Bearer/);
     expect(world.logged).toEqual(['http.login-refused']);
+  });
+
+  test('whose body is unread when it is refused is charged by its own address, not by its proxy’s', async () => {
+    const charged: string[] = [];
+    class Recorded extends UnreadBodies {
+      override drop(...args: Parameters<UnreadBodies['drop']>): Promise<void> {
+        charged.push(args[1]);
+        return super.drop(...args);
+      }
+    }
+    world = await startHttpWorld({ unreadBodies: new Recorded() });
+    const head = `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.7\r\n`;
+    const answer = await world.raw(`${head}Content-Length: 100000\r\n\r\n`, 'x'.repeat(100_000));
+    expect(answer).toMatch(/^HTTP\/1.1 401 /);
+    expect(charged).toEqual(['192.0.2.7']);
   });
 
   test('cannot reach another one’s path: 404 with its own login, 401 with its token', async () => {

@@ -1,4 +1,4 @@
-import type { EventExplanation } from '../../../src/engine/explain.ts';
+import type { explain } from '../../../src/engine/explain.ts';
 import type { Cause } from '../../../src/contract/purpose.ts';
 import { windowOf } from './collected.ts';
 import type { ReferenceEngine } from './engine.ts';
@@ -7,7 +7,7 @@ import { windowLength, type Log } from './log.ts';
 import { newestAgreed, senseOf } from './told.ts';
 
 /** What GET …/evaluation says of the live events, except `seen`, which is not the engine's. */
-export function explained(engine: ReferenceEngine): EventExplanation[] {
+export function explained(engine: ReferenceEngine): ReturnType<typeof explain>['events'] {
   return engine.live().map((live) => {
     const log = engine.logOf(live);
     const { stId, isGlobal, event } = live;

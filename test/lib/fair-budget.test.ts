@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { MemoryBudget, type Reservation } from '../../src/lib/memory-budget.ts';
+import { FairBudget, MemoryBudget, type Reservation } from '../../src/lib/fair-budget.ts';
 
 const bounds = { maxBytes: 100, share: 1 / 2, maxWaiting: 6, maxWaitingOfKey: 4 };
 
@@ -18,10 +18,10 @@ test('reservations get memory up to the limit, and the next one waits until one 
   places[0].leave();
   await places[2].entered;
   expect(areIn(...places)).toEqual([true, true, true]);
-  expect(budget.bytes).toBe(80);
+  expect(budget.used).toBe(80);
   for (const place of places) place.leave();
   for (const place of places) place.leave();
-  expect([budget.bytes, budget.waiting]).toEqual([0, 0]);
+  expect([budget.used, budget.waiting]).toEqual([0, 0]);
 });
 
 test('a key has a share, and beyond it waits for its own reservations', () => {
@@ -69,13 +69,13 @@ test('one that turns out smaller frees memory for others, one that turns out lar
   first?.resize(10);
   expect(areIn(waiting)).toEqual([true]);
   first?.resize(90);
-  expect(budget.bytes).toBe(130);
+  expect(budget.used).toBe(130);
   const other = budget.enter('b', 1);
   expect(areIn(other)).toEqual([false]);
   first?.leave();
   first?.resize(5);
   expect(areIn(other)).toEqual([true]);
-  expect(budget.bytes).toBe(41);
+  expect(budget.used).toBe(41);
 });
 
 test('the number of waiting reservations is limited, in total and per key; one that leaves makes room', () => {
@@ -103,4 +103,22 @@ test('an empty reservation counts too: the next one is not forgotten when it lea
   expect(areIn(second, third)).toEqual([true, false]);
   second?.leave();
   expect(areIn(third)).toEqual([true]);
+});
+
+test('who may have nothing is refused in time, and who has gone leaves the line', async () => {
+  const budget = new FairBudget({ most: 1, mostOfKey: (key) => (key === 'none' ? 0 : 1) });
+  const refuse = () => new Error('refused');
+  await expect(budget.take('none', { withinMs: 1, refuse })).rejects.toThrow('refused');
+  const leave = await budget.take('a', { refuse });
+  const gone = new AbortController();
+  const waits = budget.take('b', { signal: gone.signal, refuse });
+  const after = budget.run('c', async () => 'done');
+  expect(budget.waiting).toBe(2);
+  gone.abort();
+  await expect(waits).rejects.toThrow('refused');
+  await expect(budget.take('b', { signal: gone.signal, refuse })).rejects.toThrow('refused');
+  leave();
+  leave();
+  expect(await after).toBe('done');
+  expect([budget.used, budget.waiting]).toEqual([0, 0]);
 });
