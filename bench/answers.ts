@@ -16,9 +16,9 @@ import { limitsFor } from './service.ts';
 
 const help = `Usage: node --expose-gc --max-semi-space-size=256 bench/answers.ts [word]
 
-Prints the longest synchronous piece of the event loop's work, in ms of processor time, for each answer that grows
-with what is stored, with a database that has as much of it as one account may have; with a word, only
-for those that have it in their name. Median of 50, warm; of what happens once, once.
+For each answer that grows with what is stored, prints the longest time for which it blocks the event loop, in ms of
+processor time. The database holds as much as one account may have. With a word: only answers with that word in their
+name. Medians of 50 warm runs; what can happen only once runs once.
 `;
 
 const [only = ''] = process.argv.slice(2);

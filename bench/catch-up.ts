@@ -13,9 +13,9 @@ import { cpuMsOf } from './usage.ts';
 const usage = `Usage: npx node bench/catch-up.ts [--values 600000] [--each 50] [--in-flight 20] [--http] [--timescaledb]
                                 [--most 180]
 
-One device that was away for a week sends --values measurements, one of each second, --each in a message and --in-flight
-messages under way (over HTTP: connections). The service has its defaults, and nobody else is there. Prints the seconds
-until all are acknowledged, and the processor time of service and database; gives up after --most seconds.`;
+One device that was away for a week sends --values measurements, one for each second, with --each in a message and
+--in-flight messages under way (over HTTP: connections). The service has default settings and no other clients. Prints
+the seconds until all are acknowledged, and the processor time of service and database. Gives up after --most seconds.`;
 
 await main(
   readOptionsOrExit(

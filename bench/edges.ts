@@ -20,9 +20,9 @@ import { type Ask, startSender } from './edges/sender.ts';
 
 const help = `Usage: node --expose-gc --max-semi-space-size=256 bench/edges.ts [word]
 
-Prints the longest synchronous piece of the event loop's work, in ms of processor time, for each thing
-that somebody outside can send or ask for, at its limit; with a word, only for those that have it in
-their name. Median of 50, warm. No database: what it would answer is made up.
+For each thing that a client can send or ask for, at its limit, prints the longest time for which it blocks the event
+loop, in ms of processor time. With a word: only things with that word in their name. Medians of 50 warm runs. There is
+no database: its answers are made up.
 `;
 
 const [only = ''] = process.argv.slice(2);

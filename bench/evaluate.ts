@@ -11,7 +11,7 @@ import { encodeRuntime } from '../src/engine/runtime-codec.ts';
 
 const usage = `Usage: npx node bench/evaluate.ts [--seconds 3] [--json]
 
-How many measurements a second the purpose engine evaluates on one core.`;
+Prints how many measurements a second the purpose engine evaluates on one core.`;
 
 /**
  * How many measurements per second the purpose engine evaluates on one core. The purpose has 20 states, one of them

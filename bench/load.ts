@@ -12,13 +12,14 @@ import { listQuestions, timeQuestions, type Figures, type Question } from './loa
 const usage = `Usage: npm run bench:load -- [--rows 10000000] [--small 100000] [--devices 100] [--runs 300] [--loaded]
                       [--bulk 1000000] [--streams]
 
-Loads 90 days of events and measurements twice, --rows of each and --small of each, and times what is
-asked of them. The server is one of its own, or that of DATABASE_URL, where it makes the databases
-bench_small and bench_large and leaves them; with --loaded it asks what it left there before.
+First part: fills two databases with 90 days of events and measurements, --rows and --small of each, and times queries.
+It uses a temporary server, or that of DATABASE_URL: there it creates the databases bench_small and bench_large and keeps
+them. --loaded queries what an earlier run left there. --rows 0 skips this part.
 
-Then --bulk measurements are imported and exported through the service, and lists are read, each beside what
-the database does alone, and what others' devices notice of it; 0: they are not. Then 1,000 devices send a value a second to 20 streams; with
---streams that alone is measured. --rows 0: no history is loaded.`;
+Second part: imports and exports --bulk measurements through the service and reads lists. Compares each with what the
+database alone takes, and shows how it affects the devices of other accounts. --bulk 0 and --loaded skip this part.
+
+Third part: 1,000 devices send a value a second to 20 streams. --streams runs only this part.`;
 
 const text = { type: 'string' } as const;
 const flag = { type: 'boolean', default: false } as const;

@@ -21,16 +21,16 @@ export type BenchOptions = {
 
 const usageOf = (rowNames: string[]) => `Usage: npm run bench -- [options]
 
-Measures the service, beside what would be run otherwise. All of it takes about an hour.
+Compares the service with what you would otherwise run for the same work. All rows take about an hour.
 
-  --only ROW[,ROW]  Only these rows: ${rowNames.join(', ')}.
-  --rounds N        How often each is measured (default 5).
-  --seconds S       How long, each time (default 10).
-  --events N        Stored events that the row events reads from (default 10000000).
-  --out DIR         Where the table and the raw figures go (default bench/results).
-  --smoke           So small and short that it only shows that every row works; writes nothing
+  --only ROW[,ROW]  Measure only these rows: ${rowNames.join(', ')}.
+  --rounds N        How often to measure each row (default 5).
+  --seconds S       How long each measurement takes (default 10).
+  --events N        Stored events that the row "events" reads from (default 10000000).
+  --out DIR         Where to write the table and the raw figures (default bench/results).
+  --smoke           Check only that every row works, in small and short runs; writes nothing
                     without --out.
-  --help            This text.`;
+  --help            Print this text.`;
 
 const flags = {
   only: { type: 'string', multiple: true, default: [] as string[] },
@@ -46,7 +46,7 @@ export function readOptions(rowNames: string[]): BenchOptions {
   return readOptionsOrExit(usageOf(rowNames), flags, (values) => {
     const only = values.only.flatMap((names) => names.split(','));
     const unknown = only.filter((name) => !rowNames.includes(name));
-    if (unknown.length > 0) throw new UsageError(`--only: there is no row ${unknown.join(', ')}.`);
+    if (unknown.length > 0) throw new UsageError(`--only: unknown row ${unknown.join(', ')}.`);
     const size = values.smoke ? smoke : full;
     return {
       ...size,

@@ -12,9 +12,11 @@ import type { Purpose } from '../src/contract/purpose.ts';
 
 const usage = `Usage: npm run bench:pieces -- [--messages 50] [--only windows,causes] [--batch 5000]
 
-How long the most expensive messages of one device block the event loop (the longest piece between two
-returns to it), and the processor time of causes that read a sense, in this process and the database
-together. --only: those whose names begin so, "causes", or "bytes". --batch: most items of a transaction.`;
+Prints how long the most expensive messages of one device block the event loop (the longest time between two returns to
+it), and how much processor time causes that read a sense take, in this process and the database together.
+
+--messages: how many of each kind. --only: only kinds whose names begin with these words, "causes", or "bytes".
+--batch: the most items in a transaction.`;
 
 const text = { type: 'string' } as const;
 const { messages, maxBatchItems, wanted } = readOptionsOrExit(

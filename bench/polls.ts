@@ -13,8 +13,8 @@ import { cpuMsOf } from './usage.ts';
 
 const usage = `Usage: npx node bench/polls.ts [--devices 10000]
 
-So many devices wait with GET /devices/{uuid}/down, each on its own connection. Prints what the service's process takes
-of the memory before and meanwhile, and how long a profile that is installed on all of them takes to reach them.`;
+--devices devices wait with GET /devices/{uuid}/down, each on its own connection. Prints how much memory the service's
+process uses before and meanwhile, and how long it takes until a profile installed on all devices has reached them.`;
 
 /** By default the service accepts 2,000 connections of one address. */
 const perAddress = 1_500;

@@ -13,7 +13,8 @@ import { runOn, urlOf } from '../test/support/template.ts';
 
 const usage = `Usage: npx node bench/portable.ts [--rows 10000000]
 
-Seconds and memory of portable copies, embedded → TimescaleDB → embedded, with the operator's commands.`;
+Prints how many seconds and how much memory portable copies take, embedded → TimescaleDB → embedded, with the
+operator's commands.`;
 
 const rows = readOptionsOrExit(usage, { rows: { type: 'string' } }, ({ rows }) =>
   numberOf('rows', rows, 10_000_000),

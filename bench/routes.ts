@@ -11,17 +11,17 @@ import { startBenchService } from './service.ts';
 
 const usage = `Usage: npx node bench/routes.ts [options]
 
-Asks every route of the reference in the name of an account that has much of everything, one request at a time, and
-prints how long the answers took. Ends with 1 where a p99 is above --most, or a route is neither asked nor excepted.
+Calls every route of the API reference for an account with large amounts of data, one request at a time, and prints how
+long the answers took. Exits with 1 if a p99 is above --most, or if a route is neither called nor listed as an exception.
 
-  --database URL  An empty database, or one that an earlier run has filled. Default: one of its own, which is removed.
-  --embedded      Its own is of the PostgreSQL that the service brings along, not TimescaleDB.
+  --database URL  An empty database, or one that an earlier run filled. Default: a temporary database.
+  --embedded      Make the temporary database with the embedded PostgreSQL instead of TimescaleDB.
   --devices N     Devices of the account (default 10000).
   --alarms N      Closed alarms (default 2000000).
-  --rounds N      How often each is asked (default 100).
-  --most MS       The bound of p99 (default 300).
-  --only TEXT     Only requests that have it in their name.
-  --reads         Adds how many rows and index entries the database looked at for each; a second more for each request.`;
+  --rounds N      How often to call each route (default 100).
+  --most MS       Largest p99 that passes (default 300).
+  --only TEXT     Only requests with this text in their name.
+  --reads         Also print how many rows and index entries the database read; takes a second more for each request.`;
 
 const flags = {
   database: { type: 'string' },
@@ -76,7 +76,7 @@ async function measure(): Promise<boolean> {
     console.log(`| ${request.name.padEnd(70)} | ${status} | ${all} |${isSlow ? ' !' : ''}`);
     if (failed !== '') console.log(failed);
   }
-  for (const route of left) console.log(`Not asked: ${route}`);
+  for (const route of left) console.log(`Not called: ${route}`);
   // Devices registered here, so that another run finds the account unchanged.
   await withClient(databaseUrl, (client) =>
     client.query("delete from device where name = 'Meter'"),

@@ -13,8 +13,9 @@ import { silentDevices, type SilentDevices } from './ticks/silent-devices.ts';
 
 const usage = `Usage: npm run bench:ticks -- [--silent 100000] [--devices 1000] [--rate 1000] [--rounds 3]
 
---silent devices fall due in the same second, while --devices send --rate messages a second together.
-Prints how long it took until all were evaluated, and the devices' acknowledgements with and without.`;
+Makes --silent devices fall due in the same second, while --devices others send --rate messages a second in all.
+Prints how long the service took to evaluate all that were due, and how fast it acknowledged messages before and
+meanwhile. Repeats this --rounds times.`;
 
 type Turn = {
   p50Ms: number;

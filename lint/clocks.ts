@@ -7,63 +7,63 @@ import type { OxlintOverride } from 'oxlint';
  */
 export const clockReaders: Record<string, Record<string, string>> = {
   'src/lib/*.ts': {
-    'clock.ts': 'The clocks that are handed on.',
+    'clock.ts': 'Makes the clocks that everything else is given.',
   },
   'src/clock/*.ts': {
-    'service-clock.ts': 'How long the machine was suspended.',
+    'service-clock.ts': 'Measures how long the machine was suspended.',
   },
   'src/console/web/**/*.{ts,tsx}': {
-    'app/now.ts': 'The clock of the browser, for what is shown.',
+    'app/now.ts': 'Reads the clock of the browser, for what the page shows.',
   },
   'src/process/*.ts': {
-    'memory-pressure.ts': 'How often the process collects garbage.',
+    'memory-pressure.ts': 'Measures how often the process collects garbage.',
   },
   'src/*.ts': {
-    'main.ts': 'The end of a process is timed by the machine.',
+    'main.ts': 'Times the end of the process by the clock of the machine.',
   },
 };
 
 /** Files that use randomness, and why. They still take their clocks as arguments. */
 export const randomReaders: Record<string, Record<string, string>> = {
   'src/lib/*.ts': {
-    'crypto.ts': 'A nonce, which is drawn at random by its nature.',
+    'crypto.ts': 'Makes nonces, which are random by nature.',
   },
   'src/bus/*.ts': {
-    'redis.ts': 'Names this process, to tell its own messages from others.',
+    'redis.ts': 'Names this process, to tell its own messages from those of others.',
   },
   'src/db/*/**/*.ts': {
     'embedded/enter.ts': 'Makes a password.',
   },
   'src/notifications/*.ts': {
-    'deliver.ts': 'Names this process among those that deliver.',
+    'deliver.ts': 'Names this process among those that deliver notifications.',
   },
   'src/api-keys/*.ts': {
-    'api-keys.ts': 'Keys: nobody may foresee them.',
+    'api-keys.ts': 'Makes keys, which must be impossible to guess.',
   },
   'src/streams/*.ts': {
-    'tickets.ts': 'Tickets: nobody may foresee them.',
+    'tickets.ts': 'Makes tickets, which must be impossible to guess.',
   },
   'src/http/*.ts': {
     'app.ts': 'Names each request, and measures how long it took.',
-    'server.ts': 'Names what never became a request.',
+    'server.ts': 'Names the answers to input that never became a request.',
   },
   'src/config/*.ts': {
     'secret.ts': 'Makes the secret.',
   },
   'src/sessions/*.ts': {
     'sessions.ts':
-      'Identifiers of sessions: nobody may foresee them. Tokens: nobody may foresee them. Two tokens of one second must differ.',
+      'Makes session identifiers and tokens, which must be impossible to guess; two tokens of one second must differ.',
   },
   'connector/mqtt/*.ts': {
     'server.ts': 'Names one run of the connector.',
   },
   'connector/bridge/*.ts': {
-    'standby.ts': 'A client identifier that no other client has.',
+    'standby.ts': 'Makes a client identifier that no other client has.',
   },
 };
 
 const message =
-  'Time and chance arrive as arguments (src/lib/clock.ts). Who may read them is said in lint/clocks.ts.';
+  'Take time and randomness as arguments (src/lib/clock.ts). lint/clocks.ts lists the files that may read them.';
 
 /** Includes `globalThis`, which would be a way around the others. */
 const globalsOf = (names: string[]) => names.map((name) => ({ name, message }));

@@ -8,20 +8,20 @@ export const consoleModules: Module[] = [
     files: 'src/console/*.ts',
     may: ['../contract/', '../http/', '../log/logger.ts', '../errors.ts'],
     not: ['aedes', 'koa', '@koa/*', 'pg', 'rolldown'],
-    why: 'console/ serves a page that is built elsewhere, and is handed its sessions.',
+    why: 'console/ serves a page that console/build/ makes, and gets its sessions as an argument.',
   },
   {
     files: 'src/console/build/*.ts',
     from: ['../../'],
     may: ['../manifest.ts'],
     not: servers,
-    why: 'console/build/ is a program of its own.',
+    why: 'console/build/ is a separate program.',
   },
   {
     files: 'src/console/web/**/*.{ts,tsx}',
     from: ['../../../../', 'node:*'],
     may: [],
     not: servers,
-    why: 'console/web/ runs in a browser: it imports types of others only, by api/types.ts.',
+    why: 'console/web/ runs in a browser: it imports only types from other modules, through api/types.ts.',
   },
 ];

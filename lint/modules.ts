@@ -4,7 +4,8 @@ import type { Module } from './module.ts';
 const servers = ['aedes', 'mqtt', 'koa', '@koa/*'];
 const storage = ['pg', 'ioredis', 'node-pg-migrate'];
 const web = ['koa', '@koa/*', 'koa-*'];
-const handed = 'A feature is handed what it needs of another one by assembly/.';
+const handed =
+  'A feature does not import this: assembly/ passes it what it needs from other features.';
 
 function featureModule(name: string, may: string): Module {
   return {
@@ -27,7 +28,7 @@ function transportModule(name: string, not: string[]): Module {
     files: `connector/${name}/*.ts`,
     may: ['../device/', ...deviceSide, ...wire],
     not: [...not, ...web, ...storage],
-    why: `${name}/ is handed what it needs (ports.ts): it knows no SQL, and no Koa.`,
+    why: `${name}/ gets what it needs as arguments (ports.ts), and imports neither SQL nor Koa.`,
   };
 }
 
@@ -43,62 +44,62 @@ export const modules: Module[] = [
     files: 'src/lib/*.ts',
     may: ['../errors.ts'],
     not: [...servers, 'pg'],
-    why: 'lib/ has no word of ours.',
+    why: 'lib/ is general code: it knows nothing about this project.',
   },
   {
     files: 'src/log/*.ts',
     may: ['../lib/token-bucket.ts'],
     not: [...servers, ...storage],
-    why: 'log/ knows no other module but the rate limiter; all may import its types.',
+    why: 'log/ imports no other module but the rate limiter; every module may import its types.',
   },
   {
     files: 'src/contract/*.ts',
     may: ['../lib/', '../errors.ts'],
     only: ['zod'],
-    why: 'contract/ is what is said on the wire.',
+    why: 'contract/ defines only what is sent over the wire.',
   },
   {
     files: 'src/engine/*.ts',
     may: ['../contract/', '../lib/clock-readings.ts', '../errors.ts'],
     only: ['zod'],
-    why: 'engine/ is pure.',
+    why: 'engine/ is pure: it takes everything as arguments.',
   },
   {
     files: 'src/bus/*.ts',
     may: ['../contract/', '../lib/'],
     not: [...servers, 'pg'],
-    why: 'bus/ carries what is said within the service.',
+    why: 'bus/ only carries messages between the parts of the service.',
   },
   {
     files: 'src/db/*.ts',
     may: beneathDb.map((one) => `../${one}`),
     not: [...servers, 'ioredis'],
-    why: 'db/ knows no feature.',
+    why: 'db/ does not depend on any feature.',
   },
   {
     files: 'src/db/*/**/*.ts',
     from: ['../../'],
     may: beneathDb.map((one) => `../../${one}`),
     not: [...servers, 'ioredis'],
-    why: 'db/ knows no feature.',
+    why: 'db/ does not depend on any feature.',
   },
   {
     files: 'src/clock/*.ts',
     may: ['../db/', '../lib/'],
     not: [...servers, 'ioredis'],
-    why: 'clock/ says what time it is, and whether that may be believed.',
+    why: 'clock/ only tells the time, and whether it can be trusted.',
   },
   {
     files: 'src/history/*.ts',
     may: ['../db/', '../lib/'],
     not: [...servers, 'ioredis'],
-    why: 'history/ keeps and deletes rows.',
+    why: 'history/ only manages rows: chunks, retention, deletion.',
   },
   {
     files: 'src/http/*.ts',
     may: ['../lib/', '../log/logger.ts', '../errors.ts', '../version.ts'],
     not: ['aedes', 'mqtt', ...storage],
-    why: 'http/ is handed its routes.',
+    why: 'http/ gets its routes as arguments.',
   },
   {
     files: 'src/config/*.ts',
@@ -110,13 +111,13 @@ export const modules: Module[] = [
       '../quotas/settings.ts',
     ],
     not: [...servers, ...storage],
-    why: 'config/ imports the settings of features, and no more of them.',
+    why: 'config/ imports only the settings of features.',
   },
   {
     files: 'src/process/*.ts',
     may: ['../config/', '../lib/', '../log/logger.ts', '../start-error.ts'],
     not: [...servers, 'pg'],
-    why: 'process/ is what every process does at its start and its end.',
+    why: 'process/ does only what every process does when it starts and stops.',
   },
   {
     files: 'src/secret-check/*.ts',
@@ -173,7 +174,7 @@ export const modules: Module[] = [
     may: ['../contract/', '../lib/clock-readings.ts'],
     only: ['zod'],
     beside: [],
-    why: 'rules.ts is pure.',
+    why: 'rules.ts is pure: it takes everything as arguments.',
   },
   featureModule(
     'contacts',
@@ -188,14 +189,14 @@ export const modules: Module[] = [
     from: ['../../'],
     may: ['../../contract/', '../../errors.ts', '../../lib/', '../../log/logger.ts'],
     not: ['aedes', 'koa', '@koa/*', 'pg'],
-    why: 'A channel knows one way to reach people.',
+    why: 'A channel knows only one way to reach people.',
   },
   {
     files: 'src/notifications/{text,words}.ts',
     may: ['../contract/', '../lib/'],
     only: ['lru-cache', 'zod'],
     beside: ['./words.ts'],
-    why: 'What messages say is pure.',
+    why: 'The texts of messages are made by pure functions.',
   },
   {
     files: 'src/ingest/*.ts',
@@ -215,14 +216,14 @@ export const modules: Module[] = [
     files: 'src/ingest/rules/*.ts',
     may: ['../../contract/', '../../engine/', '../../lib/clock-readings.ts'],
     only: ['zod'],
-    why: 'rules/ is pure.',
+    why: 'rules/ is pure: it takes everything as arguments.',
   },
   {
     files: 'src/ingest/queue.ts',
     from: ['../', './'],
     may: ['./rules/', '../contract/', '../lib/', '../errors.ts'],
     not: [...servers, ...storage],
-    why: 'What waits knows no table.',
+    why: 'The queue knows nothing about tables.',
   },
   {
     files: 'src/metrics/*.ts',
@@ -235,20 +236,20 @@ export const modules: Module[] = [
       '../version.ts',
     ],
     not: [...servers, ...storage],
-    why: 'metrics/ imports the types of what it observes.',
+    why: 'metrics/ imports only the types of what it observes.',
   },
   {
     files: 'connector/*.ts',
     from: ['./bridge/', './device/', './http/', './mqtt/', '../'],
     may: ['../src/contract/', '../src/lib/', '../src/bus/bus.ts', '../src/log/logger.ts'],
     not: ['aedes', 'mqtt', ...web, ...storage],
-    why: 'connector/ is handed what it needs (ports.ts).',
+    why: 'connector/ gets what it needs as arguments (ports.ts).',
   },
   {
     files: 'connector/device/*.ts',
     may: [...deviceSide, ...wire],
     not: ['aedes', 'mqtt', ...web, ...storage],
-    why: 'device/ serves every transport.',
+    why: 'device/ serves every transport, so it depends on none.',
   },
   transportModule('mqtt', ['mqtt']),
   transportModule('http', ['aedes', 'mqtt']),

@@ -29,21 +29,22 @@ const project = new URL('../..', import.meta.url).pathname;
 
 const usageOf = (works: string[]) => `Usage: npm run bench:pairs -- --before CHECKOUT [options]
 
-Whether one version of the service is slower than another: both run at once, and are loaded in turns.
-All works take about 40 minutes. See docs/performance.md.
+Shows whether one version of the service is slower than another. Both run at once, and take turns under
+load. All workloads together take about 40 minutes. See docs/performance.md.
 
   --before CHECKOUT  A checkout with its packages installed.
-  --after CHECKOUT   The one it is measured beside (default: this one).
-  --self             Also before beside before: what the machine alone makes of two that are the same.
-  --only WORK[,WORK] Only these, or those that begin so: ${works.join(', ')}.
-  --pairs N          How often both are measured (default 40).
-  --seconds S        How long, each time (default 2).
-  --devices N        How many devices are connected to each (default 1000).
-  --seed N           Of the order in which the two take turns (default 1).
+  --after CHECKOUT   The checkout to compare it with (default: this one).
+  --self             Also compare --before with itself, which shows the noise of the machine.
+  --only NAME[,NAME] Run only these workloads, or those whose names begin with one of these:
+                     ${works.join(', ')}.
+  --pairs N          How often to measure both (default 40).
+  --seconds S        How long each measurement takes (default 2).
+  --devices N        Devices connected to each version (default 1000).
+  --seed N           Seed for the order in which the two take turns (default 1).
   --v5               The devices of --after speak MQTT 5.
-  --json FILE        Where the raw figures go.
-  --smoke            So small and short that it only shows that every work works.
-  --help             This text.`;
+  --json FILE        Where to write the raw figures.
+  --smoke            Check only that every workload runs, in small and short runs.
+  --help             Print this text.`;
 
 const text = { type: 'string' } as const;
 const flag = { type: 'boolean', default: false } as const;
@@ -68,7 +69,7 @@ export function readPairsOptions(works: string[]): PairsOptions {
       throw new UsageError('--before: expected the directory of a checkout.');
     const only = values.only.flatMap((names) => names.split(','));
     const unknown = only.filter((name) => !works.some((work) => isMeant(work, [name])));
-    if (unknown.length > 0) throw new UsageError(`--only: there is no work ${unknown.join(', ')}.`);
+    if (unknown.length > 0) throw new UsageError(`--only: unknown workload ${unknown.join(', ')}.`);
     const size = values.smoke ? smoke : full;
     return {
       ...size,
@@ -86,7 +87,7 @@ export function readPairsOptions(works: string[]): PairsOptions {
   });
 }
 
-/** `messages-1` means both `messages-1-plain` and `messages-1-profile`. No name means all works. */
+/** `messages-1` means both `messages-1-plain` and `messages-1-profile`. No name means all workloads. */
 export function isMeant(work: string, names: string[]): boolean {
   return names.length === 0 || names.some((name) => work === name || work.startsWith(`${name}-`));
 }

@@ -18,7 +18,7 @@ const usage = `Usage:
   npm run backup -- --portable [<directory>]    copy the rows of any database, to restore into any other
 
 The command creates the directory, by default backups/<time> in the project. The backup contains the data
-directory's secret: protect it like the data. DATA_DIR and DATABASE_URL are those of the service. See docs/storage.md.
+directory's secret: protect it like the data. DATA_DIR and DATABASE_URL are those of the service. See docs/backup.md.
 `;
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
@@ -43,7 +43,7 @@ async function main(given: string[]): Promise<number> {
   if (config.databaseUrl !== null) {
     console.error(
       'DATABASE_URL is set: back up that database with its own tools, or with --portable ' +
-        '(docs/storage.md).',
+        '(docs/backup.md).',
     );
     return 1;
   }

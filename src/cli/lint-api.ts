@@ -22,13 +22,13 @@ Lints the two documents that the service serves, OpenAPI and AsyncAPI.`,
 const rules = `
 extends: [recommended]
 rules:
-  # Status and registration cannot be asked wrongly.
+  # No request to status or registration can be wrong.
   operation-4xx-response: off
-  # Their names say it all.
+  # The names of the tags are enough.
   tag-description: off
-  # Some resources have a name of their own beside the identifiers of others: /devices/profile.
+  # Some paths have a fixed name where others have an identifier: /devices/profile.
   no-ambiguous-paths: off
-  # Messages of streams are referred to by an extension; a test finds those that nothing names.
+  # An extension refers to the messages of streams; a test finds those that nothing refers to.
   no-unused-components: off
 `;
 

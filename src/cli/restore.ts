@@ -44,7 +44,7 @@ async function main(args: string[]): Promise<number> {
   if (databaseUrl !== null) {
     console.error(
       `DATABASE_URL is set, but ${backupDir} is not a portable copy: restore a copy of files ` +
-        'into a DATA_DIR (docs/storage.md).',
+        'into a DATA_DIR (docs/backup.md).',
     );
     return 1;
   }

@@ -110,7 +110,7 @@ const steps: readonly Step[] = [
             order by device_id limit $2::bigint for update skip locked))
         returning device_id
       ), refused as (
-        -- The newest of a device are kept.
+        -- Only the newest of a device are kept: one from the future would outlive all that follow.
         update rejection set rejected_at = ${now}
          where device_id = any(array(select device_id from heard)) and ${isAhead('rejected_at')}
       ), looked_at as (
@@ -193,14 +193,14 @@ const steps: readonly Step[] = [
   }),
 ];
 
-const fact = 'A record of when something was: nothing waits for it.';
-const history = 'The history keeps the time that it was stored with.';
+const fact = 'It records when something happened: nothing waits for it.';
+const history = 'History: a row keeps the time with which it was stored.';
 
 /** Times that need no correction, and why. */
 const leftAlone: Readonly<Record<string, string>> = {
   'account.created_at': fact,
-  'account.disabled_at': 'Only whether it is there counts.',
-  'account.removed_at': 'Only whether it is there counts.',
+  'account.disabled_at': 'Only whether it is set matters.',
+  'account.removed_at': 'Only whether it is set matters.',
   'account_activity.day': history,
   'account_audit.hour': history,
   'account_audit.last_at': history,
@@ -214,15 +214,15 @@ const leftAlone: Readonly<Record<string, string>> = {
   'alarm_change.ts': history,
   'api_key.created_at': fact,
   'api_key.expires_at': 'A person chose it.',
-  'believed_time.doubted_at': 'src/clock/belief.ts judges by it.',
-  'believed_time.reckoned_at': 'src/clock/belief.ts judges by it.',
-  'contact.confirmed_at': 'Only whether it is there counts.',
+  'believed_time.doubted_at': 'src/clock/belief.ts judges the clock by it.',
+  'believed_time.reckoned_at': 'src/clock/belief.ts judges the clock by it.',
+  'contact.confirmed_at': 'Only whether it is set matters.',
   'contact.created_at': fact,
-  'contact.unsubscribed_at': 'Only whether it is there counts.',
+  'contact.unsubscribed_at': 'Only whether it is set matters.',
   'device.configured_at': fact,
   'device.created_at': fact,
   'device_state.reported_at':
-    'A report with a time is taken all the same: no device could report that time now.',
+    'isOldReport in src/ingest/rules/apply.ts ignores a time that no device could report now.',
   'device_state.state_at': fact,
   'event.ts': history,
   'event_feed.recorded_at': history,
@@ -230,16 +230,17 @@ const leftAlone: Readonly<Record<string, string>> = {
   'event_sense.ts': history,
   'job.created_at': fact,
   'job.ended_at': fact,
-  'listening.heard_at': 'src/connector-uptime takes it back when it notes that somebody listens.',
-  'listening_gap.from_at': 'src/connector-uptime cuts gaps that lie ahead.',
-  'listening_gap.to_at': 'src/connector-uptime cuts gaps that lie ahead.',
+  'listening.heard_at':
+    'src/connector-uptime sets it back when it next notes that somebody listens.',
+  'listening_gap.from_at': 'src/connector-uptime cuts off gaps that lie in the future.',
+  'listening_gap.to_at': 'src/connector-uptime cuts off gaps that lie in the future.',
   'measurement.ts': history,
-  'notification.counted_on': 'Names the day whose count is given back.',
+  'notification.counted_on': 'It names the day to which a failed message is credited back.',
   'notification.unsent_day': fact,
   'profile.created_at': fact,
   'purpose.created_at': fact,
   'push_token.added_at': fact,
-  'removed_device.removed_at': 'It is removed at once, whatever the time.',
+  'removed_device.removed_at': 'The removal does not wait for a time.',
   'secret_check.noted_at': fact,
 };
 

@@ -125,7 +125,9 @@ function url(protocols: string[], example: string) {
 /** Every environment variable that the service reads. An empty one counts as absent. */
 export const Environment = z.object({
   HTTP_HOST: z.string().default('0.0.0.0').describe('Address on which HTTP listens.'),
-  HTTP_PORT: port.default(8080).describe('Port of HTTP; 0 chooses any free port, here and below.'),
+  HTTP_PORT: port
+    .default(8080)
+    .describe('Port of HTTP; 0 chooses any free port, for all ports here.'),
   MQTT_HOST: z.string().default('0.0.0.0').describe('Address on which MQTT listens.'),
   MQTT_PORT: z
     .union([z.literal('off'), port], 'expected a port, 0 to 65535, or off')
@@ -133,7 +135,9 @@ export const Environment = z.object({
     .describe(
       'Port of MQTT over plain TCP; off: devices can connect only over TLS or a WebSocket.',
     ),
-  MQTTS_PORT: port.optional().describe('Port of MQTT over TLS; needs the two files below.'),
+  MQTTS_PORT: port
+    .optional()
+    .describe('Port of MQTT over TLS; needs TLS_CERT_FILE and TLS_KEY_FILE.'),
   MQTT_WS_PORT: port
     .optional()
     .describe(
@@ -145,7 +149,7 @@ export const Environment = z.object({
   PUBLIC_HOST: z
     .string()
     .optional()
-    .describe('Host that devices are told to connect to; defaults to this machine’s LAN address.'),
+    .describe('Host to which devices are told to connect; this machine’s LAN address if absent.'),
   PUBLIC_URL: url(['http:', 'https:'], 'https://sensors.example.org')
     .refine((text) => /^\/*$/.test(URL.parse(text)?.pathname ?? ''), {
       error:
@@ -153,67 +157,73 @@ export const Environment = z.object({
         'reference are at the top of a host, so give the service a host name of its own',
     })
     .optional()
-    .describe('Where links in mails lead; http, PUBLIC_HOST and HTTP_PORT if absent.'),
+    .describe('Base address of links in mails; http://PUBLIC_HOST:HTTP_PORT if absent.'),
   SMTP_URL: url(['smtp:', 'smtps:'], 'smtps://user:password@mail.example.org')
     .optional()
-    .describe('The mail server that mails are sent by; without it there are none.'),
+    .describe('Mail server through which mails are sent; without it the service sends none.'),
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgresql://user:password@host:5432/name')
     .optional()
     .describe('PostgreSQL or TimescaleDB; without it an embedded PostgreSQL runs in DATA_DIR.'),
   REDIS_URL: url(['redis:', 'rediss:'], 'redis://host:6379')
     .optional()
     .describe(
-      'Redis or Valkey for sessions and between processes; needed by more than one process.',
+      'Redis or Valkey, for sessions and between processes; required with more than one process.',
     ),
   SECRET: z
     .string()
     .optional()
-    .describe('What all keys are derived from, 32 bytes or more; required with DATABASE_URL.'),
-  SECRET_FILE: z.string().optional().describe('A file that holds it, instead of SECRET.'),
+    .describe(
+      'Secret from which all keys are derived, 32 bytes or more; required with DATABASE_URL.',
+    ),
+  SECRET_FILE: z.string().optional().describe('File that contains the secret, instead of SECRET.'),
   SECRET_PREVIOUS: z
     .string()
     .optional()
-    .describe('The secret before this one: what it signed is still accepted.'),
+    .describe('The previous secret: what it signed is still accepted.'),
   SECRET_PREVIOUS_FILE: z
     .string()
     .optional()
-    .describe('A file that holds it, instead of SECRET_PREVIOUS.'),
+    .describe('File that contains the previous secret, instead of SECRET_PREVIOUS.'),
   DATA_DIR: z
     .string()
     .optional()
-    .describe('Where the embedded database and its secret are kept; ./data if absent.'),
+    .describe('Directory of the embedded database and its secret; ./data if absent.'),
   LOG_LEVEL: z
     .enum(logLevels, `expected one of ${logLevels.join(', ')}`)
     .default('info')
     .describe('Least severe level that is logged.'),
   METRICS_PORT: port.optional().describe('Port of Prometheus metrics at /metrics; off if absent.'),
-  METRICS_HOST: z.string().default('127.0.0.1').describe('Address that metrics listen on.'),
+  METRICS_HOST: z.string().default('127.0.0.1').describe('Address on which metrics listen.'),
   HEALTH_PORT: port
     .optional()
-    .describe('Port of /livez and /readyz alone, for parts without HTTP too; off if absent.'),
-  HEALTH_HOST: z.string().default('127.0.0.1').describe('Address that HEALTH_PORT listens on.'),
+    .describe('Port with only /livez and /readyz, for parts without HTTP too; off if absent.'),
+  HEALTH_HOST: z.string().default('127.0.0.1').describe('Address on which HEALTH_PORT listens.'),
   DRAIN_DELAY_MS: delayMs
     .default(0)
-    .describe('Time between “not ready” and the end of serving when asked to stop.'),
+    .describe('When asked to stop: time between “not ready” and the end of serving.'),
   STOP_TIMEOUT_MS: delayMs
     .optional()
     .describe(
-      'Time to stop in, DRAIN_DELAY_MS included; 9000 (that delay + 5000 if more) if absent.',
+      'Time within which to stop, DRAIN_DELAY_MS included; if absent 9000, or that delay + 5000 if more.',
     ),
   BROKER_HOOK_SECRET: z
     .string()
     .min(16, 'expected 16 characters or more')
     .optional()
-    .describe('Lets an external MQTT broker ask /connector/…; those routes are off if absent.'),
+    .describe(
+      'Secret with which an external MQTT broker calls /connector/…; without it those routes are off.',
+    ),
   BRIDGE_SECRET: z
     .string()
     .min(16, 'expected 16 characters or more')
     .optional()
-    .describe('What bridges show to that broker; BROKER_HOOK_SECRET if absent.'),
+    .describe('Password of bridges at that broker; BROKER_HOOK_SECRET if absent.'),
   CONFIG_FILE: z
     .string()
     .optional()
-    .describe('A .json or .ts file laid over config/default.ts, instead of config/local.json.'),
+    .describe(
+      'A .json or .ts file that overrides config/default.ts, instead of config/local.json.',
+    ),
 });
 export type Environment = z.infer<typeof Environment>;
 

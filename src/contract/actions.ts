@@ -39,7 +39,7 @@ export type ChannelName = z.infer<typeof ChannelName>;
  * The channels that send an action's text to its telephone numbers, and what people call one such message. The member of
  * `actions` has the name of the channel.
  */
-export const phoneActions = { sms: 'SMS' } as const satisfies Partial<Record<ChannelName, string>>;
+const phoneActions = { sms: 'SMS' } as const satisfies Partial<Record<ChannelName, string>>;
 export type PhoneChannel = keyof typeof phoneActions;
 
 const phoneMembers = {

@@ -10,17 +10,14 @@ import { runOn, schema } from '../support/template.ts';
 const binDir = findTimescaleBinDir();
 const dayMs = 86_400_000;
 
-/** The commands in docs/storage.md for the old server and for the new one. */
-const [, ...recipe] = blocksOf(
-  getSection('Backup: a database of your own', 'docs/storage.md'),
-  'sh',
-);
+/** The commands in docs/backup.md for the old server and for the new one. */
+const [, ...recipe] = blocksOf(getSection('A database of your own', 'docs/backup.md'), 'sh');
 
 // Without the library PostgreSQL offers no TimescaleDB, and the service uses plain tables.
 describe.skipIf(binDir === null).each([
   ['TimescaleDB', [] as string[]],
   ['plain PostgreSQL', ['shared_preload_libraries=']],
-])('pg_dump and pg_restore as docs/storage.md has them, on %s', (kind, settings) => {
+])('pg_dump and pg_restore as docs/backup.md has them, on %s', (kind, settings) => {
   const isTimescale = kind === 'TimescaleDB';
   let old: Cluster;
   let fresh: Cluster;

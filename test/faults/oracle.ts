@@ -12,20 +12,21 @@ import type { Outcome } from './run-fault.ts';
 import { faultsOf } from './verdict.ts';
 import { startWorld } from './world.ts';
 
-const usage = `Sends measurements, lets something go wrong, and checks that nothing acknowledged was lost.
+const usage = `Sends measurements, injects faults, and checks that nothing acknowledged was lost.
 
 Usage:
   npm run oracle -- [--fault NAME]... [--times N] [--seconds N] [--devices N] [--rate N] [--plain]
   npm run oracle -- --fault noisy-neighbour --kind NAME|all|list...
 
   --fault    one of: ${faults.map(({ name }) => name).join(', ')};
-             may be given several times; all of them if absent
-  --kind     what an account does to the others, for the fault noisy-neighbour;
-             "all" of them one after the other, "list" says which there are
-  --times    how often it happens; --seconds: how long something stays away (default: by fault)
-  --devices  devices under load (500; beside a noisy neighbour 200)
-  --rate     messages a second of all devices together (3000; 500)
-  --plain    PostgreSQL without TimescaleDB, also where there is one
+             may be repeated (default: all but noisy-neighbour)
+  --kind     what one account does to the others, for the fault noisy-neighbour;
+             "all" runs all kinds one after the other, "list" prints them
+  --times    how often to inject each fault (default: depends on the fault)
+  --seconds  how long each fault lasts (default: depends on the fault)
+  --devices  devices under load (default 500; with noisy-neighbour 200)
+  --rate     messages a second of all devices together (default 3000; with noisy-neighbour 500)
+  --plain    use PostgreSQL without TimescaleDB, even if this machine has TimescaleDB
 `;
 
 const text = { type: 'string' } as const;
@@ -64,13 +65,13 @@ function choose(names: string[] | undefined, kindNames: string[] = []): Fault[] 
   if (names?.includes(noisyName)) return chooseNoisy(kindNames);
   const unknown = names?.find((name) => faults.every((fault) => fault.name !== name));
   if (unknown === undefined) return faults.filter(({ name }) => names?.includes(name) ?? true);
-  throw new UsageError(`--fault: there is no fault "${unknown}".`);
+  throw new UsageError(`--fault: unknown fault "${unknown}".`);
 }
 
 function chooseNoisy(names: string[]): Fault[] {
   const known = (name: string) => kinds.some((kind) => kind.name === name);
   const unknown = names.find((name) => name !== 'all' && name !== 'list' && !known(name));
-  if (unknown !== undefined) throw new UsageError(`--kind: there is no kind "${unknown}".`);
+  if (unknown !== undefined) throw new UsageError(`--kind: unknown kind "${unknown}".`);
   if (names.length === 0) throw new UsageError(`${noisyName} needs --kind NAME, all or list.`);
   const chosen = kinds.filter(({ name }) => names.includes('all') || names.includes(name));
   return chosen.map((kind) => noisyNeighbour(kind));
@@ -102,7 +103,9 @@ async function runAll(chosen: Fault[]): Promise<number> {
   console.table(
     Object.fromEntries(outcomes.map(({ fault, observations }) => [fault, observations])),
   );
-  console.log(broken === 0 ? 'Every promise held.' : `${broken} of ${chosen.length} did not hold.`);
+  console.log(
+    broken === 0 ? 'Every promise held.' : `${broken} of ${chosen.length} faults broke a promise.`,
+  );
   return broken === 0 ? 0 : 1;
 }
 

@@ -12,8 +12,8 @@ import { catalogFile } from './fixture.ts';
 
 const usage = `Usage: npm run catalog [-- --of DIRECTORY]
 
-Has the version in DIRECTORY, or this one, migrate an empty database of each kind, and writes the catalog that this
-gives to test/upgrades/fixtures/<version>. DIRECTORY is a checkout with its node_modules.`;
+Migrates an empty database of each kind with this version, or with the one in DIRECTORY, and writes the resulting catalog
+to test/upgrades/fixtures/<version>. DIRECTORY is a checkout with its node_modules.`;
 const tree = readOptionsOrExit(usage, { of: { type: 'string' } }, ({ of }) =>
   resolve(of ?? projectDir),
 );

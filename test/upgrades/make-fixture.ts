@@ -23,9 +23,8 @@ import { setScene, type Scene } from './scene/scene.ts';
 
 const usage = `Usage: npm run fixture [-- --to DIRECTORY]
 
-Makes the fixture of ${version} in ${filesOf(version).dir}, or in DIRECTORY:
-an installation, what it answers, a backup and a portable copy of it, and its rows as SQL. One that is there is made
-again.`;
+Makes the fixture of ${version} in ${filesOf(version).dir}, or in DIRECTORY: an
+installation, its answers, a backup and a portable copy of it, and its rows as SQL. Replaces an existing fixture.`;
 const files = readOptionsOrExit(usage, { to: { type: 'string' } }, ({ to }) =>
   to === undefined ? filesOf(version) : filesIn(resolve(to)),
 );

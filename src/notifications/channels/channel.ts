@@ -71,7 +71,7 @@ export type LookupAll = (
 ) => void;
 
 /** The identifier of the recorded event; undefined if it was not recorded. */
-export type FindEventId = (
+type FindEventId = (
   deviceUuid: string,
   cause: Pick<SenseEvent['cause'], 'engine' | 'senses'>,
 ) => Promise<string | undefined>;
@@ -83,7 +83,7 @@ export type NotificationLog = Pick<Logger, 'debug' | 'info' | 'warn'>;
  * What has its own places. Webhooks have three lanes: those that answered the last time, those that were never tried,
  * and those that did not answer the last time.
  */
-export type Lane = ChannelName | 'webhook-new' | 'webhook-unanswered';
+type Lane = ChannelName | 'webhook-new' | 'webhook-unanswered';
 export type Places = Partial<Record<Lane, number>>;
 
 export type MessageType =
@@ -160,7 +160,7 @@ export type Counter = { kind: string; accountId: number; key: string };
 export type Limited = Counter & { limit: number; reason: Reason };
 
 /** The daily limit of an account: the kind of its counter, the quota, and the reason of a message that exceeds it. */
-export type DailyLimit = {
+type DailyLimit = {
   kind: string;
   quota: keyof MessageQuotas;
   reason: Reason;

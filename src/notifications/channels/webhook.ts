@@ -75,7 +75,7 @@ export type OutgoingHook = {
   timeoutMs?: number | undefined;
 };
 
-export type HookDriver = { send: (message: OutgoingHook) => Promise<void> };
+type HookDriver = { send: (message: OutgoingHook) => Promise<void> };
 
 /** Posts JSON, signed according to Standard Webhooks; `webhook-id` is the same for every attempt. */
 export function hookDriver(reach: PostOptions, clock: Clock): HookDriver {

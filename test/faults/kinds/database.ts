@@ -30,13 +30,17 @@ function crash(name: string, promise: string, happen: (world: World) => Promise<
         await happen(world);
         slowest = Math.max(slowest, await timeToAck(world));
       }
-      expectHolds(world.service.pid() === pid && world.service.isRunning(), 'the process stays');
+      expectHolds(
+        world.service.pid() === pid && world.service.isRunning(),
+        'the process keeps running',
+      );
       return { times, 'slowest next ack ms': slowest };
     },
   };
 }
 
-const stays = 'no ack without a row; unknown outcomes retried without doubles; the process stays';
+const stays =
+  'nothing is acknowledged without a row; unknown outcomes are retried without duplicates; the process keeps running';
 
 export const databaseKilled = crash('postgres-kill9', stays, async ({ cluster }) => {
   const pid = cluster.pid();
@@ -74,7 +78,8 @@ function away(
 ): Fault {
   return {
     name,
-    promise: 'no acks, bounded memory, REST 503 in under 2 s, drained within 60 s',
+    promise:
+      'nothing is acknowledged, memory is bounded, REST answers 503 in under 2 s, and what waited is stored within 60 s',
     losesOutcomes: true,
     limits: { 'grown MB': 99, 'REST 503 ms': 2_000, drainedMs: 60_000 },
     short: { times: 1, awaySeconds: 4 },
@@ -92,8 +97,8 @@ function away(
       const acknowledged = world.load.counts().acknowledged - acknowledgedBefore;
       await comeBack(world);
       const nextAckMs = await timeToAck(world);
-      expectHolds(answer.status === 503, `REST answers 503, was ${answer.status}`);
-      expectHolds(acknowledged === 0, `no acknowledgement while away, were ${acknowledged}`);
+      expectHolds(answer.status === 503, `REST answers 503, got ${answer.status}`);
+      expectHolds(acknowledged === 0, `no acknowledgement while away, got ${acknowledged}`);
       const seen: Observations = { awaySeconds, 'grown MB': grownMb, 'REST 503 ms': answer.ms };
       return { ...seen, 'next ack ms': nextAckMs };
     },

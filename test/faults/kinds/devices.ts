@@ -8,7 +8,7 @@ import type { World } from '../world.ts';
 export const acknowledgementLost: Fault = {
   name: 'ack-lost',
   sparesDeliveries: true,
-  promise: 'stored once, evaluated once',
+  promise: 'a message that is sent again is stored once and evaluated once',
   world: { deviceProxy: true },
   short: { times: 2, awaySeconds: 0 },
   long: { times: 30, awaySeconds: 0 },
@@ -44,7 +44,7 @@ async function countUnheard({ cluster, load, devices }: World): Promise<number> 
 /** All devices are disconnected at once and reconnect at once. */
 export const reconnectStorm: Fault = {
   name: 'reconnect-storm',
-  promise: 'all online within 60 s; REST p99 under 1 s meanwhile',
+  promise: 'all devices are online within 60 s; meanwhile the p99 of REST is under 1 s',
   limits: { 'slowest ms': 60_000, 'REST p99 ms': 1_000 },
   short: { times: 1, awaySeconds: 0 },
   long: { times: 3, awaySeconds: 0 },

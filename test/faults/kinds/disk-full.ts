@@ -20,7 +20,8 @@ let mounted: string | null = null;
 /** A small file system that a file fills completely, until the file is removed. */
 export const diskFull: Fault = {
   name: 'disk-full',
-  promise: 'no ack without room; works again once there is some',
+  promise:
+    'nothing is acknowledged while the disk is full; the service works again once there is room',
   losesOutcomes: true,
   short: { times: 1, awaySeconds: 1 },
   long: { times: 3, awaySeconds: 20 },

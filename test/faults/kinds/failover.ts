@@ -20,7 +20,7 @@ const standbyName = 's1';
 export const failover: Fault = {
   name: 'failover',
   promise:
-    'what only the primary has is not acknowledged, however often it is sent; none lost with it',
+    'a message that only the primary has is not acknowledged, however often it is sent; nothing acknowledged is lost',
   losesOutcomes: true,
   // Devices with alarms would send too, and transactions that write hold up those that do not.
   world: { databaseProxy: true, watch: false },
@@ -37,7 +37,7 @@ export const failover: Fault = {
       const own = await registerDevices(world.service.url, world.accountToken, 1);
       const send = senderOf(world, own, time % 4 < 2 ? 'MQTT' : 'HTTP');
       const isQuiet = time % 2 === 0;
-      if (isQuiet) expectHolds(await world.load.stop(60_000), 'all was acknowledged');
+      if (isQuiet) expectHolds(await world.load.stop(60_000), 'everything was acknowledged');
 
       await standby.halt('immediate');
       const first: Promise<boolean>[] = [];

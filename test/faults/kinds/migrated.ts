@@ -25,7 +25,7 @@ const locksOut = {
 export const migratedUnder: Fault = {
   name: 'migrated-under',
   promise:
-    'continues if the migration allows it; else stores and acknowledges nothing more, and exits with 3',
+    'the service continues if the migration allows it; otherwise it stores and acknowledges nothing more, and exits with 3',
   short: { times: 1, awaySeconds: 0 },
   long: { times: 10, awaySeconds: 0 },
   async inflict(world, { times }) {
@@ -53,7 +53,7 @@ export const migratedUnder: Fault = {
         world.load.counts().acknowledged - acknowledged <= world.devices.length * 5,
         'nothing new is acknowledged after the lock-out',
       );
-      expectHolds(saidOnce(world), 'it says so once, with what to do');
+      expectHolds(saidOnce(world), 'the log says so once, with what to do');
       await undo(world);
       await world.service.start();
       await timeToAck(world);

@@ -60,7 +60,7 @@ const countsOf = async (world: World, { uuid, accountToken }: Stranger) => {
 export const wrongClocks: Fault = {
   name: 'clocks',
   sparesDeliveries: true,
-  promise: 'kept or rejected as documented; neighbours unaffected',
+  promise: 'values are kept or rejected as documented; other devices are not affected',
   short: { times: 1, awaySeconds: 0 },
   long: { times: 10, awaySeconds: 0 },
   async inflict(world, { times }) {
@@ -95,7 +95,7 @@ export const wrongClocks: Fault = {
 export const poison: Fault = {
   name: 'poison',
   sparesDeliveries: true,
-  promise: 'that row in rejection, 999 stored',
+  promise: 'the row becomes a rejection; the other 999 are stored',
   short: { times: 1, awaySeconds: 0 },
   long: { times: 10, awaySeconds: 0 },
   async inflict(world, { times }) {
@@ -118,7 +118,7 @@ export const poison: Fault = {
       const stranger = await sendFromStranger(world, [JSON.stringify(items)]);
       const { stored, reasons } = await countsOf(world, stranger);
       expectHolds(stored === 999, `999 stored, were ${stored}`);
-      expectHolds(reasons.join() === 'unstorable', `one rejection, were ${reasons.join()}`);
+      expectHolds(reasons.join() === 'unstorable', `one rejection, got ${reasons.join()}`);
     }
     return { times };
   },

@@ -3,7 +3,7 @@ import { ask, expectHolds, runFor, timeToAck, watchMemory } from '../fault.ts';
 import type { Fault } from '../fault.ts';
 import type { World } from '../world.ts';
 
-const promise = 'measurements flow on; REST fails closed; no revoked token lives again';
+const promise = 'measurements continue; REST fails closed; no revoked token becomes valid again';
 const path = '/v2/devices';
 
 /** Redis stops and comes back empty: its sessions must log in again, and no ended session is valid. */
@@ -28,7 +28,7 @@ export const redisKilled: Fault = {
       await world.redis?.restart();
       const back = async () => (await ask(world, path)).status;
       while ((await back()) === 503) await world.load.nextAck();
-      expectHolds((await back()) === 401, 'a store that lost everything knows nobody');
+      expectHolds((await back()) === 401, 'an empty store accepts no token');
       const alive = await ask({ ...world, accountToken: revoked }, path);
       expectHolds(alive.status === 401, 'a revoked token stays revoked');
       await logInAgain(world);

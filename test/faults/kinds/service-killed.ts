@@ -4,7 +4,7 @@ import type { Fault } from '../fault.ts';
 /** The process is killed again and again, whatever it is doing. */
 export const serviceKilled: Fault = {
   name: 'kill9',
-  promise: 'back and accepting within 5 s',
+  promise: 'the service is back and accepts messages within 5 s',
   limits: { 'slowest start ms': 5_000 },
   short: { times: 2, awaySeconds: 0 },
   long: { times: 50, awaySeconds: 0 },
@@ -25,7 +25,8 @@ export const serviceKilled: Fault = {
 /** Stopped while messages are in flight. */
 export const serviceTerminated: Fault = {
   name: 'sigterm',
-  promise: 'exit 0 within 10 s; what is in flight is stored and acknowledged, or not acknowledged',
+  promise:
+    'the process exits with 0 within 10 s; it acknowledges no message in flight without storing it',
   limits: { 'slowest stop ms': 10_000 },
   short: { times: 1, awaySeconds: 0 },
   long: { times: 10, awaySeconds: 0 },

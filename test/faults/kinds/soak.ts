@@ -9,7 +9,7 @@ const churnEveryMs = 2_000;
 /** No fault except devices that reconnect. Memory, handles and connections stay constant. */
 export const soak: Fault = {
   name: 'soak',
-  promise: 'memory, handles and connections flat',
+  promise: 'memory, handles and connections do not grow',
   longOnly: true,
   short: { times: 1, awaySeconds: 10 },
   long: { times: 1, awaySeconds: 1_200 },
@@ -28,8 +28,8 @@ export const soak: Fault = {
     const early = average(settled.slice(0, quarter));
     const late = average(settled.slice(-quarter));
     expectHolds(late.mb < early.mb * 1.2 + 20, `memory flat, ${early.mb} to ${late.mb} MB`);
-    expectHolds(late.handles < early.handles * 1.2 + 20, 'handles flat');
-    expectHolds(late.connections <= early.connections + 2, 'database connections flat');
+    expectHolds(late.handles < early.handles * 1.2 + 20, 'handles do not grow');
+    expectHolds(late.connections <= early.connections + 2, 'database connections do not grow');
     return {
       seconds: awaySeconds,
       'MB early': early.mb,

@@ -13,7 +13,7 @@ const gapSeconds = 15;
 /** The process stops for a while, as when a machine is migrated, or a laptop's lid is closed. */
 export const frozen: Fault = {
   name: 'frozen',
-  promise: 'nothing lost; time in which nobody listened is no silence of a device',
+  promise: 'nothing is lost; the pause does not count as silence of a device',
   short: { times: 1, awaySeconds: gapSeconds + 2 },
   long: { times: 2, awaySeconds: 60 },
   async inflict(world, { times, awaySeconds }) {
@@ -29,7 +29,7 @@ export const frozen: Fault = {
       slowest = Math.max(slowest, await timeToAck(world));
       while (awaySeconds > gapSeconds && (await countGaps(world)) === gaps) await delay(50);
     }
-    expectHolds(service.pid() === pid && service.isRunning(), 'the process stays');
+    expectHolds(service.pid() === pid && service.isRunning(), 'the process keeps running');
     return { times, awaySeconds, 'slowest next ack ms': slowest };
   },
 };
@@ -39,7 +39,8 @@ const hourMs = 3_600_000;
 /** The service follows the database's clock. */
 export const clockForward: Fault = {
   name: 'clock-forward',
-  promise: "the service's clock is set forward by an hour: a gap, and no silence; alarms continue",
+  promise:
+    "the service's clock jumps an hour ahead: the hour is a gap and not silence of a device; alarms continue",
   short: { times: 1, awaySeconds: 0 },
   long: { times: 3, awaySeconds: 0 },
   async inflict(world, { times }) {
@@ -78,7 +79,7 @@ const noAlarms = { watch: false };
 export const clockBack: Fault = {
   name: 'clock-back',
   promise:
-    "the service's clock is set back by an hour, then corrected: nothing refused, nothing deleted",
+    "the service's clock is set back by an hour, then corrected: nothing is refused, nothing is deleted",
   short: { times: 1, awaySeconds: 0 },
   long: { times: 3, awaySeconds: 30 },
   world: noAlarms,
@@ -88,7 +89,8 @@ export const clockBack: Fault = {
 
 export const clockLeap: Fault = {
   name: 'clock-leap',
-  promise: "the service's clock is a year ahead, then corrected: nothing refused, nothing deleted",
+  promise:
+    "the service's clock is a year ahead, then corrected: nothing is refused, nothing is deleted",
   short: { times: 1, awaySeconds: 0 },
   long: { times: 3, awaySeconds: 30 },
   world: noAlarms,
@@ -111,7 +113,7 @@ async function setAndRight(
     await runFor(world, 500);
     await delay(awaySeconds * 1_000);
     await setClock(world, 0);
-    expectHolds(!(await isInDoubt(world)), 'the clock is believed once it is right again');
+    expectHolds(!(await isInDoubt(world)), 'the clock is trusted once it is right again');
     await clockless.send();
     await runFor(world, 500);
   }

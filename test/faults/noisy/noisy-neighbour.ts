@@ -132,7 +132,7 @@ async function measureBoth(world: World, noise: Noise, seconds: number, onSilenc
   expectHolds(world.service.isRunning(), `the service lives: ${tail(world)}`);
   const after = await sizeAfterVacuum(world.cluster.url());
   const report = said as NoiseReport | null;
-  if (report === null) throw new Error('The noise has said nothing.');
+  if (report === null) throw new Error('The noise reported nothing.');
   if (report.ended !== null) throw new Error(`The noise ended early: ${report.ended}`);
   return { first, quiet, before, noisy, after, report };
 }
