@@ -49,8 +49,11 @@ export const LatestView = z
     deviceAuthUuid: deviceUuid,
     ...measured,
     name: z.string().optional().meta({ description: 'With `describe`: the name of the sense.' }),
-    unit: z.string().optional().meta({ description: 'With `describe`, like `name` and `unit`.' }),
-    decimals: z.int().optional(),
+    unit: z.string().optional().meta({ description: 'With `describe`: the unit of the values.' }),
+    decimals: z
+      .int()
+      .optional()
+      .meta({ description: 'With `describe`: how many decimals to show.' }),
   })
   .meta({ id: 'LatestMeasurement' });
 export type LatestView = z.infer<typeof LatestView>;
