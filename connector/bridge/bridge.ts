@@ -145,7 +145,7 @@ const lookForTextsMs = 10_000;
  * profiles and configurations, and the broker answers whether anybody subscribes. Other messages are published by
  * bridges that have received something from the device.
  */
-export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlinksDeps) {
+function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlinksDeps) {
   const { bus } = ports;
   const queues = new LRUCache<string, DownlinkQueue>({ max: maxQueues });
   /** When kept texts were last looked for. Outlives a queue that ended because nobody subscribes. */
@@ -253,7 +253,7 @@ const ingestedAgainMs = 500;
 const tellEveryMs = 10_000;
 
 /** Carries messages from the broker to ingest, those of one device in the order in which they came. */
-export function createArrivals(deps: ArrivalsDeps) {
+function createArrivals(deps: ArrivalsDeps) {
   const { ports, log, now, status, stopping } = deps;
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();

@@ -256,7 +256,7 @@ type Message = {
  * Publishes to the broker, never more at once than it accepts. The client does not count, and a broker closes a
  * connection that exceeds its receive maximum (MQTT 5 section 3.3.4).
  */
-export function createBrokerPublisher(
+function createBrokerPublisher(
   client: MqttClient,
   status: Pick<BridgeStatus, 'messageOut' | 'refused'>,
 ) {

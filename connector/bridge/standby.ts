@@ -13,15 +13,6 @@ import {
   withoutCredentials,
 } from './status.ts';
 
-type StandByDeps = {
-  broker: Pick<BrokerAddress, 'url' | 'ca'>;
-  startLease: StartLease;
-  startBridge: (turn: LeaseTerm) => Bridge;
-  status: BridgeStatus;
-  log: Log;
-  rest?: RestPace;
-};
-
 /** How long a process that could not reach the broker leaves the lease to others. */
 type RestPace = {
   /** After the first failed term; twice that after the next, and so on. */
@@ -48,15 +39,22 @@ type StandBy = {
  * A holder that cannot reach the broker gives up the lease. It competes again only when others had time to try and the
  * broker answers. While the broker is away for all of them, each tries once and then all wait.
  */
-export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
+export async function startStandBy(deps: {
+  broker: Pick<BrokerAddress, 'url' | 'ca'>;
+  startLease: StartLease;
+  startBridge: (term: LeaseTerm) => Bridge;
+  status: BridgeStatus;
+  log: Log;
+  rest?: RestPace;
+}): Promise<StandBy> {
   const { broker, startLease, startBridge, status, log, rest = usualRest } = deps;
   const stopping = new AbortController();
-  const turn: { bridge: Bridge | null } = { bridge: null };
-  let turnsInVain = 0;
+  const term: { bridge: Bridge | null } = { bridge: null };
+  let termsInVain = 0;
 
   function drop(): void {
-    turn.bridge?.abandon();
-    turn.bridge = null;
+    term.bridge?.abandon();
+    term.bridge = null;
     status.leaseHeld(false);
   }
 
@@ -64,7 +62,7 @@ export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
     onHeld() {
       status.leaseHeld(true);
       status.waiting('starting');
-      turn.bridge = startBridge({ onServed: () => (turnsInVain = 0), onSilent: giveUp });
+      term.bridge = startBridge({ onServed: () => (termsInVain = 0), onSilent: giveUp });
     },
     onLost() {
       const context = { broker: withoutCredentials(broker.url) };
@@ -77,7 +75,7 @@ export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
     },
     onWaiting: () => status.waiting('standby'),
   });
-  if (turn.bridge) await turn.bridge.ready;
+  if (term.bridge) await term.bridge.ready;
 
   function giveUp(): void {
     status.note(
@@ -86,12 +84,12 @@ export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
     );
     drop();
     lease.rest();
-    turnsInVain += 1;
+    termsInVain += 1;
     void competeLater();
   }
 
   async function competeLater(): Promise<void> {
-    await pause(backoffMs(turnsInVain, rest), stopping.signal);
+    await pause(backoffMs(termsInVain, rest), stopping.signal);
     while (!stopping.signal.aborted && !(await isBrokerThere(broker)))
       await pause(rest.probeMs, stopping.signal);
     if (!stopping.signal.aborted) lease.compete();
@@ -100,7 +98,7 @@ export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
   return {
     close(options) {
       stopping.abort();
-      return lease.release(async () => turn.bridge?.close(options));
+      return lease.release(async () => term.bridge?.close(options));
     },
     isReady() {
       const { isConnected, reason } = status.read();

@@ -32,7 +32,7 @@ const partForSeveral = 3 / 4;
 export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
   const accounts = new Map<number, Account>();
   /** Accounts with waiting messages; the next in turn comes first. */
-  const turns = new Set<Account>();
+  const waitingAccounts = new Set<Account>();
   let bytes = 0;
   let waiting = 0;
   let isLooking = false;
@@ -51,14 +51,14 @@ export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
 
   /** Admits one message of each account in turn, as long as there is room for any. */
   function letIn(): void {
-    for (const account of turns) {
+    for (const account of waitingAccounts) {
       const [first] = account.waiting;
       if (!first || !hasRoom(account, first.bytes)) continue;
-      turns.delete(account);
+      waitingAccounts.delete(account);
       account.waiting.delete(first);
       waiting -= 1;
       // Moves to the end of the set, so this loop comes back to it.
-      if (account.waiting.size > 0) turns.add(account);
+      if (account.waiting.size > 0) waitingAccounts.add(account);
       first.isIn = true;
       move(account, first.bytes);
       first.onIn();
@@ -70,7 +70,7 @@ export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
     // It left before.
     if (!isWaiting && !place.isIn) return;
     if (isWaiting) waiting -= 1;
-    if (account.waiting.size === 0) turns.delete(account);
+    if (account.waiting.size === 0) waitingAccounts.delete(account);
     move(account, place.isIn ? -place.bytes : 0);
     place.isIn = false;
     // A message that is admitted may leave at once, within this call. Then the call already under way looks again.
@@ -93,7 +93,7 @@ export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
       if (isIn) move(account, size);
       else {
         account.waiting.add(place);
-        turns.add(account);
+        waitingAccounts.add(account);
         waiting += 1;
       }
       return {

@@ -438,7 +438,7 @@ const hourMs = 3_600_000;
 const maxRemembered = 50_000;
 
 /** Allows one report an hour for each device, as far as this process knows. */
-export function createUnknownMemberThrottle(now: MonotonicClock): (uuid: string) => boolean {
+function createUnknownMemberThrottle(now: MonotonicClock): (uuid: string) => boolean {
   const toldMs = new LRUCache<string, number>({ max: maxRemembered });
   return (uuid) => {
     const monotonicMs = now();

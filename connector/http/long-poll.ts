@@ -21,7 +21,20 @@ import {
 import { createPollPresence, createPollRate, limitTaking } from './poll-limits.ts';
 import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
-type DownDeps = {
+/** How many polls may wait, over all devices. The HTTP server accepts no more connections by default. */
+const maxWaiting = 20_000;
+const fullSeconds = 30;
+/** A device that polls without a pause has polled again by then, even over a slow network. */
+const graceMs = 5_000;
+
+/** Gives devices their messages by GET, as soon as there are any. */
+export function createHttpDown({
+  ports,
+  devices,
+  tuning,
+  log,
+  now,
+}: {
   ports: ConnectorPorts;
   devices: Pick<HttpDevices, 'of' | 'takePoll'>;
   tuning: Pick<
@@ -30,20 +43,11 @@ type DownDeps = {
   >;
   log: Log;
   now: MonotonicClock;
-};
-
-/** How many polls may wait, over all devices. The HTTP server accepts no more connections by default. */
-const maxWaiting = 20_000;
-const fullSeconds = 30;
-/** A device that polls without a pause has polled again by then, even over a slow network. */
-const graceMs = 5_000;
-
-/** Gives devices their messages by GET, as soon as there are any. */
-export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
+}) {
   const polls = new Polls();
   const presence = createPollPresence({ ports, graceMs });
   const connectionsOf = (accountId: number) => ports.maxConnectionsOf?.(accountId) ?? maxWaiting;
-  const turns = createPollRate({ devices, connectionsOf, now, refusalMs: tuning.pollRefusalMs });
+  const pollRate = createPollRate({ devices, connectionsOf, now, refusalMs: tuning.pollRefusalMs });
   let isStopping = false;
   const budget = createDownlinkBudget(tuning.maxDownlinkBytes);
   const { read } = createPollReader({ ports, budget, tuning, log, answer: end });
@@ -84,7 +88,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
       { device, search }: { device: DeviceIdentity; search: string },
     ): Promise<void> {
       refuseOthers(request);
-      await turns.take(device, response);
+      await pollRate.take(device, response);
       const query = readPollQuery(search);
       await acknowledge(device, query.given);
       refuseBeyond(device);
@@ -121,13 +125,13 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
     },
 
     countWaiting: () => polls.all.size,
-    countRefusals: turns.countRefusals,
-    forgetIdle: turns.forgetIdle,
+    countRefusals: pollRate.countRefusals,
+    forgetIdle: pollRate.forgetIdle,
 
     /** Ends all polls that wait. */
     async stop(): Promise<void> {
       isStopping = true;
-      turns.stop();
+      pollRate.stop();
       endWaking();
       await forEachYielding(polls.all, (poll) => {
         if (!poll.response.headersSent) poll.response.setHeader('Connection', 'close');

@@ -88,9 +88,9 @@ export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollR
     if (known) return known;
     const perSecond = Math.max(leastPerSecond, connectionsOf(accountId) / pollEverySeconds);
     const rate = { perSecond, burst: burstSeconds * perSecond };
-    const turns = { rate, bucket: new TokenBucket(rate, now()) };
-    accounts.set(accountId, turns);
-    return turns;
+    const account = { rate, bucket: new TokenBucket(rate, now()) };
+    accounts.set(accountId, account);
+    return account;
   }
 
   /** 0 if device and account may poll now; otherwise after how many ms they may. */

@@ -109,7 +109,7 @@ export class Connection {
   readonly scanner = new FrameScanner();
   client: Client | null = null;
   /** Whether the connection waits for its turn to be read, or has it; null: it did not have to wait. */
-  turn: 'waits' | 'now' | null = null;
+  readTurn: 'waits' | 'now' | null = null;
   stage: 'opening' | 'authenticating' | 'ready' | 'closed' = 'opening';
   ending: ConnectionEnding | null = null;
   /** It is about to be closed because of what it sent. */

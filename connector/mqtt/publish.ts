@@ -557,10 +557,10 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
    * is read in a coming turn of the loop is.
    */
   function mayWrite(connection: Connection): boolean {
-    const { socket, hasRead, pubacks, isStarved, unacked, turn } = connection;
+    const { socket, hasRead, pubacks, isStarved, unacked, readTurn } = connection;
     connection.hasRead = false;
     const isReadEmpty = !hasRead && socket.readableLength === 0;
-    const waitsForLong = isStarved && unacked.length === 0 && turn === null;
+    const waitsForLong = isStarved && unacked.length === 0 && readTurn === null;
     const isLate = now() - connection.pubacksSinceMs >= maxUnwrittenMs;
     return isReadEmpty || waitsForLong || isLate || isAtEnd || pubacks.length >= maxUnwritten;
   }
@@ -650,7 +650,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
  * packets. aedes would make three writes of each (three frames over WebSocket). A full socket is not read either, so
  * that what waits to be written stays bounded.
  */
-export function writePubacks(connection: Connection, acks: Ack[], monotonicMs: MonotonicMs): void {
+function writePubacks(connection: Connection, acks: Ack[], monotonicMs: MonotonicMs): void {
   if (acks.length === 0 || !connection.socket.writable) return;
   let length = 0;
   for (const ack of acks) length += typeof ack === 'number' ? 4 : ack.length;

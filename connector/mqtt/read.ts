@@ -85,7 +85,7 @@ export function createReader(options: ReaderOptions): Reader {
   const paused = new Set<Connection>();
   let isStopped = false;
   let isPaused = false;
-  const turns = new LoopScheduler({ perTurn: readPerTurn, mostMs: readMs });
+  const scheduler = new LoopScheduler({ perTurn: readPerTurn, mostMs: readMs });
 
   function canReadOrWait(connection: Connection): boolean {
     // Its last packet may still be on its way.
@@ -113,19 +113,19 @@ export function createReader(options: ReaderOptions): Reader {
    * Whether this turn of the event loop reads the connection. If not, a later one does: accounts take turns, and so do
    * the addresses of connections that are not logged in.
    */
-  function hasTurn(connection: Connection): boolean {
+  function mayReadNow(connection: Connection): boolean {
     if (connection.socket.readableLength === 0) return true;
-    if (connection.turn === 'now') {
-      connection.turn = null;
+    if (connection.readTurn === 'now') {
+      connection.readTurn = null;
       return true;
     }
-    if (connection.turn === 'waits') return false;
-    if (turns.isOpen) return true;
-    connection.turn = 'waits';
-    turns.wait(askerOf(connection), () => {
-      connection.turn = 'now';
+    if (connection.readTurn === 'waits') return false;
+    if (scheduler.isOpen) return true;
+    connection.readTurn = 'waits';
+    scheduler.wait(askerOf(connection), () => {
+      connection.readTurn = 'now';
       connection.resume();
-      if (connection.turn === 'now') connection.turn = null;
+      if (connection.readTurn === 'now') connection.readTurn = null;
       return 0;
     });
     return false;
@@ -133,7 +133,7 @@ export function createReader(options: ReaderOptions): Reader {
 
   function take(connection: Connection, read: Read): Buffer | null {
     const { scanner, device } = connection;
-    if (!canReadOrWait(connection) || !hasTurn(connection)) {
+    if (!canReadOrWait(connection) || !mayReadNow(connection)) {
       connection.isStarved = true;
       return null;
     }
@@ -147,12 +147,12 @@ export function createReader(options: ReaderOptions): Reader {
     const most = tuning.maxUnackedMessages - connection.unacked.length;
     const mayBeLarge = large.areTaken && device && !connection.isWebSocket;
     const end = scanner.advance(chunk, most, limits, mayBeLarge ? device.largeTopic : null);
-    turns.spend(scanner.publishes + scanner.others + (end >> 10));
+    scheduler.spend(scanner.publishes + scanner.others + (end >> 10));
     connection.heardMs = now();
     if (connection.large || scanner.beganLarge) large.follow(connection);
     const begunBytes = scanner.isLarge ? 0 : scanner.begunBytes;
     if (begunBytes !== connection.begunBytes) followBegun(connection, begunBytes);
-    if (end < chunk.length && !scanner.isOver) putBack(connection, chunk.subarray(end));
+    if (end < chunk.length && !scanner.isOver) unshiftRest(connection, chunk.subarray(end));
     if (isOpening && scanner.isBetween && end > 0) connection.stage = 'authenticating';
     const taken = end < chunk.length ? chunk.subarray(0, end) : chunk;
     const whole = end > 0 ? takeWhole(connection, taken, isOpening) : null;
@@ -164,7 +164,7 @@ export function createReader(options: ReaderOptions): Reader {
    * Unshifts the rest of a chunk. Node then emits 'readable', but not if the peer has ended its side: without the
    * `resume`, nobody would read the rest of what a program sent before it closed its socket.
    */
-  function putBack(connection: Connection, rest: Buffer): void {
+  function unshiftRest(connection: Connection, rest: Buffer): void {
     connection.socket.unshift(rest);
     connection.isStarved = true;
     process.nextTick(() => connection.resume());
@@ -261,12 +261,6 @@ function askerOf({ device, entry, id }: Connection): Asker {
   return { address: entry.address, who: id };
 }
 
-type LargePacketsOptions = {
-  limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>;
-  tuning: Pick<Tuning, 'maxLargeBytes' | 'largeTimeoutMs'>;
-  now: MonotonicClock;
-};
-
 type LargePackets = {
   /** Whether measurements may be larger than other packets. */
   readonly areTaken: boolean;
@@ -283,7 +277,15 @@ type LargePackets = {
  * Messages of measurements that are larger than other packets may be. The whole size is charged to the account before
  * the body is read, and the packet has to be whole in time.
  */
-export function createLargePackets({ limits, tuning, now }: LargePacketsOptions): LargePackets {
+export function createLargePackets({
+  limits,
+  tuning,
+  now,
+}: {
+  limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>;
+  tuning: Pick<Tuning, 'maxLargeBytes' | 'largeTimeoutMs'>;
+  now: MonotonicClock;
+}): LargePackets {
   const budget = createLargeMessageBudget(tuning.maxLargeBytes);
   const areTaken = mostMeasurementBytes(limits) > limits.maxPacketBytes;
 
@@ -432,12 +434,6 @@ function areWithin({ messages, measurements, others, account }: DeviceRates): bo
   return ofDevice && account.measurements.tokens > 0;
 }
 
-type IntakeDeps = {
-  limits: Pick<ConnectorLimits, 'maxSubscriptions' | 'maxTopicLevels'>;
-  publisher: Pick<Publisher, 'acceptLeading' | 'accept'>;
-  deviceLimits: Pick<DeviceLimits, 'charge'>;
-};
-
 /** This many bytes of properties count as a measurement: they take about as long to check. */
 const bytesCountedAsMeasurement = 100;
 
@@ -449,7 +445,15 @@ const newest = 5;
  * gets them without properties, and no PUBLISH at all. So both versions follow the same rules, properties from
  * strangers reach no parser that builds objects of them, and a client of MQTT 5 learns why its connection is closed.
  */
-export function createIntake({ limits, publisher, deviceLimits }: IntakeDeps) {
+export function createIntake({
+  limits,
+  publisher,
+  deviceLimits,
+}: {
+  limits: Pick<ConnectorLimits, 'maxSubscriptions' | 'maxTopicLevels'>;
+  publisher: Pick<Publisher, 'acceptLeading' | 'accept'>;
+  deviceLimits: Pick<DeviceLimits, 'charge'>;
+}) {
   const filterLimits = {
     maxFilterBytes: maxFilterBytes(limits.maxSubscriptions),
     maxTopicLevels: limits.maxTopicLevels,

@@ -478,19 +478,25 @@ async function endLostAccess(
 /** The longest time given to the last acknowledgements to leave; half of a short drain. */
 const longestFlushMs = 1_000;
 
-type DrainDeps = {
-  registry: Registry;
-  reader: Reader;
-  budget: UnackedBudget;
-  acknowledger: Acknowledger;
-};
-
 /**
  * Stops reading, waits for messages under way to be stored and acknowledged, and closes all connections, within
  * `drainMs`. A message that was not stored in time is not acknowledged. Messages that may be stored twice without harm
  * stay with the store, which stops later. No wills are published: the service goes away, not the devices.
  */
-async function drain({ registry, reader, budget, acknowledger }: DrainDeps, drainMs: number) {
+async function drain(
+  {
+    registry,
+    reader,
+    budget,
+    acknowledger,
+  }: {
+    registry: Registry;
+    reader: Reader;
+    budget: UnackedBudget;
+    acknowledger: Acknowledger;
+  },
+  drainMs: number,
+) {
   const flushMs = Math.min(longestFlushMs, drainMs / 2);
   reader.stop();
   acknowledger.readsEnd(registry.connections);

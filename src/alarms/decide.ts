@@ -48,7 +48,7 @@ export type DecideDeps = {
 };
 
 /** How many recorded events a transaction's opened alarms count as, by account; to be counted after the commit. */
-export type Opened = ReadonlyMap<number, number>;
+type Opened = ReadonlyMap<number, number>;
 
 /**
  * Decides on the alarms of devices, in the transaction that stores what happened to them: opens and closes alarms,
@@ -289,7 +289,7 @@ const isThere = `
            where d.id = alarm.device_id and a.removed_at is null)`;
 
 /** Devices with an alarm whose time has come: to announce it, to look at it again, or to close it. */
-export async function listDueDevices(
+async function listDueDevices(
   sql: Sql,
   { nowTs, limit }: { nowTs: WallMs; limit: number },
 ): Promise<number[]> {
@@ -399,7 +399,7 @@ const devicesAtOnce = 50;
  * Does what is due for alarms: closes, announces and repeats them. `isMore`: there may be more, because as many devices
  * were due as fit into one transaction.
  */
-export async function runDue(deps: RunAlarmsDeps, nowTs: WallMs): Promise<{ isMore: boolean }> {
+async function runDue(deps: RunAlarmsDeps, nowTs: WallMs): Promise<{ isMore: boolean }> {
   const due = await listDueDevices(deps.db, { nowTs, limit: devicesAtOnce });
   if (due.length === 0) return { isMore: false };
   const { claimed, changed } = await deps.db.transaction(async (tx) => {

@@ -169,7 +169,7 @@ type ValueListeners = {
 const valuesPerMessage = 500;
 
 /** Publishes the committed values of accounts that somebody listens to, in order. */
-export function publishValues(
+function publishValues(
   { deviceBatches, rows }: Pick<Plan, 'deviceBatches' | 'rows'>,
   listeners: ValueListeners,
   bus: Pick<Bus, 'publish'>,

@@ -546,17 +546,17 @@ export function createAccountQueue<T extends Queued<T>>(
 
   function takeOut(account: Account<T>, element: T): void {
     unlink(account, element);
-    turns.size -= 1;
+    accountQueue.size -= 1;
     if (!account.first) waiting -= 1;
   }
 
-  const turns: { -readonly [K in keyof AccountQueue<T>]: AccountQueue<T>[K] } = {
+  const accountQueue: { -readonly [K in keyof AccountQueue<T>]: AccountQueue<T>[K] } = {
     size: 0,
     add(element) {
       const account = accountOf(element.accountId);
       if (!account.first) waiting += 1;
       enqueue(account, element);
-      turns.size += 1;
+      accountQueue.size += 1;
       if (!account.isInRing) enter(account);
     },
     remove(element) {
@@ -586,7 +586,7 @@ export function createAccountQueue<T extends Queued<T>>(
     othersWait: (accountId) => waiting > (accounts.get(accountId)?.first ? 1 : 0),
     countAccounts: () => accounts.size,
   };
-  return turns;
+  return accountQueue;
 }
 
 /** Appends an element that is in no queue. */

@@ -10,7 +10,7 @@ type DispatcherOptions<Job extends { lane: string }> = {
   onError: (error: unknown) => void;
 };
 
-export type Places<Job extends { lane: string }> = Partial<Record<Job['lane'], number>>;
+type Places<Job extends { lane: string }> = Partial<Record<Job['lane'], number>>;
 
 type Dispatcher = {
   /** Call it when something may be due. */

@@ -36,7 +36,7 @@ type LoopSchedulerOptions = {
  */
 export class LoopScheduler {
   readonly #options: LoopSchedulerOptions;
-  readonly #turns = new FairQueue<() => number | void>();
+  readonly #queue = new FairQueue<() => number | void>();
   /** Whether something may be done at once. It never overtakes waiting work. */
   isOpen = true;
   #waiting = 0;
@@ -60,7 +60,7 @@ export class LoopScheduler {
 
   /** Runs `go` when it is its turn. `go` returns its cost; undefined means 1. */
   wait(asker: Asker, go: () => number | void): void {
-    this.#turns.add(asker, go);
+    this.#queue.add(asker, go);
     this.#waiting += 1;
     this.isOpen = false;
     this.#schedule();
@@ -89,7 +89,7 @@ export class LoopScheduler {
     const { perTurn, mostMs = Infinity } = this.#options;
     const endMs = monotonicClock() + mostMs;
     while (this.#waiting > 0 && this.#spent < perTurn) {
-      const next = this.#turns.take();
+      const next = this.#queue.take();
       this.#waiting -= 1;
       this.spend(next?.thing() ?? 1);
       if (monotonicClock() >= endMs) break;

@@ -12,7 +12,7 @@ export type Reservation = {
 };
 
 /** How long to wait for a place. */
-export type PlaceWait = {
+type PlaceWait = {
   /** Absent: without a limit. */
   withinMs?: number | undefined;
   /** Whoever waits has gone. */

@@ -3,7 +3,7 @@
  * this list, that page and the uses consistent. People search for codes and alert on them, so codes are added but never
  * renamed.
  */
-export const logEvents = [
+const logEvents = [
   // The process.
   'service.ready',
   'service.reload-requested',
@@ -148,7 +148,7 @@ export const logEvents = [
 export type LogEvent = (typeof logEvents)[number];
 
 /** The part of the service that a line is about. */
-export const components = [
+const components = [
   'service',
   'database',
   'secret',
@@ -175,3 +175,6 @@ export const components = [
 ] as const;
 
 export type Component = (typeof components)[number];
+
+/** All of them; a test compares them with docs/log.md and with the source. */
+export const logNames = { events: logEvents, components };

@@ -329,7 +329,7 @@ export type Ask = Announced & {
   name: string;
 };
 
-export type NotifyOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
+type NotifyOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
   /** The channels of this process; those of other processes are read from the database. */
   ownChannels: readonly ChannelName[];
 };

@@ -3,7 +3,7 @@ import type { DeliveryError } from './channels/channel.ts';
 import { restAfterFailuresMs } from './outbox.ts';
 import type { Clock } from '../lib/clock-readings.ts';
 
-export type FailedAttempt = {
+type FailedAttempt = {
   /** The message that could not be delivered. */
   about: { notificationId: number } | { mailId: number };
   /** Host and port of a webhook; null for other channels. */

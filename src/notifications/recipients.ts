@@ -157,14 +157,6 @@ function judge(
   return isAllowedNumber(number) ? { number } : { refused: 'number-refused' };
 }
 
-/** What has happened to an alarm by the time a message about it is sent. */
-export type AlarmNow = {
-  alarmId: number;
-  acknowledgedTs: number | null;
-  snoozedUntilTs: number | null;
-  closedTs: number | null;
-};
-
 /** Whether SMS may be sent to a normalized number. */
 export type NumberRule = (number: string) => boolean;
 

@@ -169,7 +169,7 @@ type OutcomeRow = {
 };
 
 /** Outcomes of a device's messages, newest first, starting after `after`. */
-export async function listNotifications(
+async function listNotifications(
   sql: Sql,
   deviceId: number,
   { limit, after }: { limit: number; after?: OutcomeCursor | undefined },

@@ -82,7 +82,7 @@ export const maxSegments = 2;
  * The text of an SMS. The device's name goes in front, unless the text contains it or it would not fit into two
  * segments together with `after`.
  */
-export function smsText(deviceName: string, text: string, after = ''): string {
+function smsText(deviceName: string, text: string, after = ''): string {
   const plain = text + after;
   if (deviceName === '' || text.includes(deviceName)) return plain;
   const named = `${deviceName}: ${plain}`;

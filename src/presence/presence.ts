@@ -40,11 +40,11 @@ class PresenceChanges {
 
   /** Takes all changes. */
   take(): PresenceBatch {
-    const turn: PresenceBatch =
+    const batch: PresenceBatch =
       this.#reason === null ? { devices: [...this.#devices.values()] } : { reason: this.#reason };
     this.#reason = null;
     this.#devices = new Map();
-    return turn;
+    return batch;
   }
 }
 
@@ -118,11 +118,11 @@ class AccountPresence {
   #tell(): void {
     this.#timer = undefined;
     const monotonicMs = this.#options.monotonicClock();
-    const turn = this.#changes.take();
-    this.#nextMs = monotonicMs + ('devices' in turn ? pauseMs : pauseAfterAllMs);
+    const batch = this.#changes.take();
+    this.#nextMs = monotonicMs + ('devices' in batch ? pauseMs : pauseAfterAllMs);
     const written = new Map<string, Buffer>();
     for (const [subscriber, reach] of this.#subscribers) {
-      const bytes = written.get(reach.key) ?? this.#options.write(turn, reach);
+      const bytes = written.get(reach.key) ?? this.#options.write(batch, reach);
       written.set(reach.key, bytes);
       if (bytes.length > 0) subscriber.give({ bytes, position }, monotonicMs);
     }
@@ -155,13 +155,13 @@ const writeAskAgain = (reason: AskAgain): Buffer =>
   Buffer.from(writeMessage('devices', JSON.stringify({ reason })));
 
 /** Writes a batch for the devices of `reach`, as for `StreamPiece`; empty if it has none of them. */
-type WritePresence = (turn: PresenceBatch, reach: Pick<Reach, 'has'>) => Buffer;
+type WritePresence = (batch: PresenceBatch, reach: Pick<Reach, 'has'>) => Buffer;
 
 /** `isIntermittent`: whether a connector is, as in `Presence`. */
 function createWritePresence(isIntermittent: (connectorId: number) => boolean): WritePresence {
-  return (turn, reach) => {
-    if ('reason' in turn) return writeAskAgain(turn.reason);
-    const messages = turn.devices
+  return (batch, reach) => {
+    if ('reason' in batch) return writeAskAgain(batch.reason);
+    const messages = batch.devices
       .filter(({ deviceId }) => reach.has(deviceId))
       .map(({ uuid, connected, connectorId, seenTs }) => {
         const presence = presenceOf(connected, isIntermittent(connectorId));

@@ -1,16 +1,15 @@
-import { afterAll, afterEach, beforeAll } from 'vitest';
-import { decideAlarms, listDueDevices, runDue } from '../../src/alarms/decide.ts';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { decideAlarms, startAlarmTimer } from '../../src/alarms/decide.ts';
 import { Actions } from '../../src/contract/actions.ts';
 import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
 import type { Driver, MessageQuotas } from '../../src/notifications/channels/channel.ts';
-import type { EmailDriver, EmailOptions } from '../../src/notifications/channels/email.ts';
+import type { EmailOptions } from '../../src/notifications/channels/email.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as given from '../notifications/fixtures.ts';
 
-export type { EmailDriver };
 export const minuteMs = 60_000;
 const rules = { ringMaxAgeMs: 15 * minuteMs, reportedForMs: 60 * minuteMs };
 
@@ -104,9 +103,26 @@ export function useAlarms() {
         findNewestTs,
         onChanged: () => undefined,
       };
+      const errors: unknown[] = [];
+      const timer = startAlarmTimer({
+        ...deps,
+        clock: () => world.nowTs,
+        pollIntervalMs: 5,
+        onError: (error) => void errors.push(error),
+      });
+      const countDue = async () => {
+        const { rows } = await database.db.query<{ due: number }>(
+          `select count(*)::int as due from alarm
+            where closed_at is null
+              and least(next_at, ends_at, expires_at) <= ms_to_timestamp($1)`,
+          [world.nowTs],
+        );
+        return rows[0]?.due;
+      };
       // A device whose message is being settled is left for the next poll.
-      const query = { nowTs: world.nowTs, limit: 1 };
-      while ((await listDueDevices(database.db, query)).length > 0) await runDue(deps, world.nowTs);
+      await expect.poll(countDue, { interval: 5 }).toBe(0);
+      await timer.close();
+      expect(errors).toEqual([]);
     },
     async addContact(
       { accountId }: given.Owner,

@@ -2,12 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import {
-  backUpPortable,
-  leftOut,
-  listTables,
-  type PortableManifest,
-} from '../../src/db/portable/write.ts';
+import { backUpPortable, listTables, type PortableManifest } from '../../src/db/portable/write.ts';
 import { loadTables } from '../../src/db/portable/load.ts';
 import { newDevice } from '../events/app.ts';
 import { insertAccount } from '../support/accounts.ts';
@@ -34,6 +29,9 @@ async function opened(database: Promise<TestDatabase>): Promise<TestDatabase> {
   return database;
 }
 
+/** Written by each program for itself; the reasons stand beside their names in src/db/portable/write.ts. */
+const leftOut = ['delivering_process', 'migration', 'sensorium_schema', 'unfinished_restore'];
+
 async function copyTo(target: string, { url }: TestDatabase): Promise<PortableManifest> {
   return (await backUpPortable({ connectionString: url, dataDir: dir }, target)).manifest;
 }
@@ -51,8 +49,7 @@ describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (
         order by 1`,
     );
     const copied = (await listTables(db)).map(({ name }) => name);
-    const reasons = Object.keys(leftOut);
-    expect(rows.map(({ name }) => name).filter((name) => !reasons.includes(name))).toEqual(
+    expect(rows.map(({ name }) => name).filter((name) => !leftOut.includes(name))).toEqual(
       copied.toSorted(),
     );
   });

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import type { IClientOptions, IConnackPacket } from 'mqtt';
+import { generate } from 'mqtt-packet';
 import { WebSocket } from 'ws';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
@@ -17,6 +18,7 @@ import {
   type World,
   type WorldOptions,
 } from './harness.ts';
+import { connectPacket, publishPacket } from './raw.ts';
 
 let world: World;
 const start = async (options?: WorldOptions) => (world = await startWorld(options));
@@ -144,6 +146,27 @@ describe('WebSocket', () => {
     const closed = onceClosed(client);
     world.store.removeDevice(world.device.uuid);
     await closed;
+  });
+
+  test('acknowledgements that are due together are one frame, identifiers high byte first', async () => {
+    await startWebSocket();
+    world.store.isHolding = true;
+    const socket = new WebSocket(url(), 'mqtt');
+    const frames: Buffer[] = [];
+    socket.on('message', (frame: Buffer) => frames.push(frame));
+    await once(socket, 'open');
+    socket.send(generate(connectPacket(world, { protocolVersion: 4 })));
+    // CONNACK, in as many frames as it takes.
+    await until(() => Buffer.concat(frames).length === 4);
+    frames.length = 0;
+    const topic = `devices/${world.device.uuid}/up/state`;
+    for (const messageId of [1, 0x1234])
+      socket.send(generate(publishPacket(topic, state, { qos: 1, messageId })));
+    await until(() => world.store.held.length === 2);
+    world.store.release();
+    await until(() => frames.length > 0);
+    expect(frames).toEqual([Buffer.from([0x40, 2, 0, 1, 0x40, 2, 0x12, 0x34])]);
+    socket.terminate();
   });
 
   test('the subprotocol is mqtt', async () => {

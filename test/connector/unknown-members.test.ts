@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createUnknownMemberThrottle, parseUplink } from '../../connector/device/receive.ts';
+import { parseUplink } from '../../connector/device/receive.ts';
 
 const prefix = 'devices/d/up/';
 const parse = (topic: string, sent: unknown, mayTell: () => boolean = () => true) =>
@@ -66,14 +66,4 @@ describe('an unknown member is reported with its place', () => {
     const many = Array.from({ length: 1_001 }, () => ({ ...good, other: 1 }));
     expect(told('measurements', many)[0]).toEqual(['invalid-payload', '']);
   });
-});
-
-test('each device gets a report once an hour', () => {
-  let monotonicMs = 5;
-  const mayTellNow = createUnknownMemberThrottle(() => monotonicMs);
-  expect(['a', 'b', 'a'].map(mayTellNow)).toEqual([true, true, false]);
-  monotonicMs += 3_599_999;
-  expect(mayTellNow('a')).toBe(false);
-  monotonicMs += 1;
-  expect(['a', 'a', 'b'].map(mayTellNow)).toEqual([true, false, true]);
 });

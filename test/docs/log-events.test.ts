@@ -1,7 +1,9 @@
 import { globSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { components, logEvents } from '../../src/log/events.ts';
+import { logNames } from '../../src/log/events.ts';
 import { pathOf, readProjectFile } from './readme.ts';
+
+const { components, events: logEvents } = logNames;
 
 const sources = globSync('{src,connector}/**/*.ts', { cwd: pathOf('.') })
   .filter((path) => path !== 'src/log/events.ts')

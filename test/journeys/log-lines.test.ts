@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startProxy, type Proxy } from '../faults/proxy.ts';
-import { components, logEvents } from '../../src/log/events.ts';
+import { logNames } from '../../src/log/events.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { configuration, send, thresholdPurpose, type Registration } from './app.ts';
 import { connectDevice } from './device.ts';
 import { runProgram, type Running } from './process.ts';
+
+const { components, events: logEvents } = logNames;
 
 const secret = 'a secret for tests that is long enough to be one';
 const email = 'ada.lovelace@mail.example.org';

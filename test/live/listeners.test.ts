@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type BusMessages, createLocalBus } from '../../src/bus/bus.ts';
-import { publishValues } from '../../src/ingest/after-commit.ts';
-import type { Plan } from '../../src/ingest/plan.ts';
+import { afterCommit } from '../../src/ingest/after-commit.ts';
+import { noChanges } from '../../src/ingest/rules/model.ts';
 import { createAnnouncer, startListeners } from '../../src/live/listeners.ts';
 
 const newBus = () =>
@@ -60,11 +60,22 @@ test('values are published for those accounts only, in order, at most 500 in a m
       long: i === 0 ? 2 : undefined,
     })),
   );
-  const plan = {
-    deviceBatches: devices.map((device) => ({ queue: { device }, fragments: [] })),
-    rows: { measurements },
-  } as unknown as Pick<Plan, 'deviceBatches' | 'rows'>;
-  publishValues(plan, { accounts: new Set([7]) }, bus);
+  const deviceBatches = devices.map((device) => ({ queue: { device }, fragments: [] }));
+  const rows = { ...noChanges(), measurements };
+  const errors: unknown[] = [];
+  type Given = Parameters<typeof afterCommit>;
+  afterCommit(
+    { deviceBatches, rows, fragments: [], orphaned: [] } as unknown as Given[0],
+    { recorded: [] } as unknown as Given[1],
+    {
+      bus,
+      log: { error: (context: unknown) => errors.push(context) } as unknown as Given[2]['log'],
+      clock: Date.now,
+      handOver: async () => undefined,
+      listeners: { accounts: new Set([7]) },
+    },
+  );
+  expect(errors).toEqual([]);
   expect(messages.map(({ accountId }) => accountId)).toEqual([7, 7]);
   expect(
     messages.map((one) => one.devices.map(({ uuid, values }) => [uuid, values.length])),

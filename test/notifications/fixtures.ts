@@ -12,7 +12,8 @@ import {
 } from '../../src/notifications/channels/channel.ts';
 import { enqueueNotifications } from '../../src/notifications/enqueue.ts';
 import type { Notifications } from '../../src/notifications/notifications.ts';
-import { listNotifications, type NotificationOutcome } from '../../src/notifications/routes.ts';
+import type { RequestInfo } from '../../src/http/request.ts';
+import { notificationRoutes, type NotificationOutcome } from '../../src/notifications/routes.ts';
 import type { NewNotification } from '../../src/contract/actions.ts';
 
 /** As in config/. */
@@ -135,11 +136,17 @@ export function scriptedDriver(answers: ('ok' | DriverVerdict)[] = []) {
 /** Resolves with a device's outcomes once `until` accepts them. */
 export async function outcomesOf(
   db: Database,
-  { deviceId }: Owner,
+  { accountId, deviceId, deviceUuid }: Owner,
   until: (outcomes: NotificationOutcome[]) => boolean = () => true,
 ): Promise<NotificationOutcome[]> {
+  const [route] = notificationRoutes({ db, findDeviceId: async () => deviceId });
+  const account = { accountId, accountUuid: '', sessionId: '' };
+  const request = { now: Date.now } as unknown as RequestInfo;
+  const params = { deviceAuthUuid: deviceUuid };
+  const asked = { params, account, request, query: { limit: '100' }, body: undefined };
   for (;;) {
-    const outcomes = await listNotifications(db, deviceId, { limit: 100 });
+    const answer = await route?.call(asked);
+    const { notifications: outcomes } = answer as { notifications: NotificationOutcome[] };
     if (until(outcomes)) return outcomes;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Actions, type NotifyResult } from '../../src/contract/actions.ts';
-import { type Ask, notify, type NotifyOptions } from '../../src/notifications/enqueue.ts';
+import { type Ask, notify } from '../../src/notifications/enqueue.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { event, givenDevice, outcomesOf, quotas, type Owner } from './fixtures.ts';
 
@@ -11,6 +11,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const dayMs = 86_400_000;
+type NotifyOptions = Parameters<typeof notify>[2];
 const options: NotifyOptions = {
   quotasOf: () => quotas,
   isAllowedNumber: (number) => !number.startsWith('+1900'),

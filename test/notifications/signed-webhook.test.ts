@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import type { LookupAll } from '../../src/notifications/channels/channel.ts';
-import { hookDriver, type OutgoingHook } from '../../src/notifications/channels/webhook.ts';
+import { hookDriver } from '../../src/notifications/channels/webhook.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import { startHookReceiver, type HookReply } from '../support/hook-receiver.ts';
 
@@ -25,11 +25,11 @@ async function givenReceiver(reply?: () => HookReply) {
   return receiver;
 }
 
-const messageTo = (url: string, secrets = [secret]): OutgoingHook => ({
+const messageTo = (url: string, secrets = [secret]) => ({
   id: 7,
   url,
   secrets,
-  payload: { type: 'test', timestamp: 1, data: { title: 'Käse', body: '' } },
+  payload: { type: 'test' as const, timestamp: 1, data: { title: 'Käse', body: '' } },
 });
 
 const anywhere = { isPrivateAllowed: true, timeoutMs: 5_000 };

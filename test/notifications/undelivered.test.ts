@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { DeliveryError } from '../../src/notifications/channels/channel.ts';
-import { createUndeliveredLog, type FailedAttempt } from '../../src/notifications/log.ts';
+import { createUndeliveredLog } from '../../src/notifications/log.ts';
 import { restAfterFailuresMs } from '../../src/notifications/outbox.ts';
 import { useContacts } from './contact-fixtures.ts';
 import * as given from './fixtures.ts';
@@ -49,7 +49,7 @@ function given15Minutes() {
   const { lines, log } = keptLog();
   const time = { nowTs: 1_000_000 };
   const undelivered = createUndeliveredLog(log.warn, () => time.nowTs);
-  const fail = (changes: Partial<FailedAttempt> = {}) =>
+  const fail = (changes: Partial<Parameters<typeof undelivered.note>[0]> = {}) =>
     undelivered.note({
       about: { notificationId: 7 },
       host: null,

@@ -5,7 +5,6 @@ import {
   bodyOf,
   countSegments,
   describeTime,
-  smsText,
   titleOf,
   type Wording,
   words,
@@ -252,6 +251,13 @@ test('both languages have all texts, and no text twice', () => {
   expect(words.de.confirmBody('LINK')).toContain('\n\nLINK\n\n');
   expect(words.en.confirmBody('LINK')).toContain('\n\nLINK\n\n');
 });
+
+/** What is sent to a telephone of a device with this name. */
+function smsText(deviceName: string, text: string): string {
+  const sms = { kind: 'sms' as const, phoneNumber: '+420123456789', text };
+  const asked = { accountId: 1, deviceId: 1, deviceUuid: 'u', name: 'Too warm' };
+  return bodyOf({ ...asked, ...sms, event: eventOf(undefined) }, { ...wording, deviceName }, false);
+}
 
 describe('an SMS', () => {
   test.each([

@@ -192,7 +192,7 @@ export async function requireKnownMigrations(
 type Table = { name: string; columns: string[]; parents: string[] };
 
 /** Tables that a portable copy omits, and why. It contains all others. */
-export const leftOut: Record<string, string> = {
+const leftOut: Record<string, string> = {
   migration: 'the program that restores creates the tables itself and records which steps it ran',
   sensorium_schema: 'records where the tables are: the program that restores places them itself',
   delivering_process: 'records which processes deliver messages now, and through which channels',

@@ -169,7 +169,7 @@ type OutgoingMail = {
   unsubscribe?: string;
 };
 
-export type EmailDriver = { send: (mail: OutgoingMail) => Promise<void>; close: () => void };
+type EmailDriver = { send: (mail: OutgoingMail) => Promise<void>; close: () => void };
 
 /**
  * Sends mail by SMTP, over a new connection for each mail. A mail server on this machine may present any certificate:

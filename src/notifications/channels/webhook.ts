@@ -67,7 +67,7 @@ const timeoutOf = ({ lane, attempts }: Delivery): number | undefined =>
   lane === 'webhook-unanswered' && attempts % 3 !== 0 ? hastyMs : undefined;
 
 /** A message to a webhook. It is signed with each of `secrets` (`whsec_…`). `timeoutMs` shortens the usual timeout. */
-export type OutgoingHook = {
+type OutgoingHook = {
   id: number;
   url: string;
   secrets: string[];

@@ -1,29 +1,10 @@
-import { expect, test } from 'vitest';
-import { createArrivals } from '../../../connector/bridge/bridge.ts';
-import { createStore } from '../store.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { serveBroker } from './served-broker.ts';
 
 test('each device behind a broker is told of unknown members once an hour', async () => {
-  const { store, ports } = createStore();
-  const [one, other] = [store.addDevice(1), store.addDevice(2)];
-  let monotonicMs = 5;
-  const arrivals = createArrivals({
-    ports: {
-      ...ports,
-      identify: async (uuid) => (uuid === one.uuid ? one : other).identity,
-    },
-    rejectionsPerMessage: 10,
-    observe: { messages: new Map() },
-    log: { info() {}, warn() {}, error() {} },
-    now: () => monotonicMs,
-    status: { refused() {} },
-    onHeard() {},
-    stopping: new AbortController().signal,
-  });
-  const send = ({ uuid }: typeof one) =>
-    new Promise<void>((resolve, reject) => {
-      const payload = Buffer.from(JSON.stringify({ sId: '0x1', val: 1, lable: 'x' }));
-      arrivals.accept(`devices/${uuid}/up/measurements`, payload, resolve, reject);
-    });
+  const { devices, deliver, store, time, close } = await serveBroker();
+  onTestFinished(close);
+  const [one, other] = devices;
   for (const [device, laterMs] of [
     [one, 0],
     [other, 1],
@@ -31,8 +12,8 @@ test('each device behind a broker is told of unknown members once an hour', asyn
     [one, 1],
     [one, 0],
   ] as const) {
-    monotonicMs += laterMs;
-    await send(device);
+    time.monotonicMs += laterMs;
+    await deliver(device, 'measurements', { sId: '0x1', val: 1, lable: 'x' });
   }
   const told = store.stored.map(({ device, uplink }) => [
     device.deviceId,
@@ -46,5 +27,4 @@ test('each device behind a broker is told of unknown members once an hour', asyn
     [1, unknown],
     [1, []],
   ]);
-  await store.bus.close();
 });
