@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { parseAst } from 'rolldown/parseAst';
+import { readOptionsOrExit } from '../src/cli/command-line.ts';
 
 /** The exports and imports of a file. */
 type File = {
@@ -126,10 +127,16 @@ const rows: [head: string, of: (part: Counted) => string | number][] = [
   ['for nobody', ({ forNobody }) => forNobody.length],
 ];
 
+const usage = `Usage: npm run count -- [options]
+
+Counts the files, lines and exports of the server and of the console's page.
+
+  --list  First lists the exports that only tests import, or nobody.`;
+
 if (import.meta.main) {
+  const options = readOptionsOrExit(usage, { list: { type: 'boolean' } }, (values) => values);
   const parts = countFiles();
-  // `npm run count -- --list` lists the exports.
-  if (process.argv.includes('--list'))
+  if (options.list)
     for (const { forTests, forNobody } of parts)
       for (const one of [...forTests, ...forNobody.map((name) => `${name} (nobody)`)])
         console.log(one);

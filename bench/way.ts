@@ -2,24 +2,29 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { connectAsync, type MqttClient } from 'mqtt';
 import { pino } from 'pino';
+import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { loadConfig } from '../src/config/config.ts';
 import { startMailServer } from '../test/support/smtp.ts';
 import { call, registerAccount } from './api.ts';
 import { type Entered, heard, listen } from './way/hook.ts';
 
-/**
- * How much code one message passes: functions entered, files, and changes of file (a function entered after one in
- * another file), from the socket to the end of its path. Reports the least of seven runs, so that no timers are
- * included. Of a mail it also reports the part behind the commit: what the outbox calls until the mail server has it,
- * without what runs beside that. `--list` prints the files of each path in the order in which they are entered,
- * `--trace` each function.
- */
-const { values: options } = parseArgs({
-  options: { list: { type: 'boolean' }, trace: { type: 'boolean' } },
-});
+const usage = `Usage: npm run bench:way -- [options]
+
+How much code one message passes: functions entered, files, and changes of file (a function entered after one in
+another file), from the socket to the end of its path. Reports the least of seven runs, so that no timers are
+included. Of a mail it also reports the part behind the commit: what the outbox calls until the mail server has it,
+without what runs beside that.
+
+  --list   The files of each path, in the order in which they are entered.
+  --trace  Each function.`;
+
+const options = readOptionsOrExit(
+  usage,
+  { list: { type: 'boolean' }, trace: { type: 'boolean' } },
+  (values) => values,
+);
 
 const configuration = {
   device: { name: 'Cold room', swName: 'probe', swVersion: '1', hwVersion: 'A', serial: '1' },
