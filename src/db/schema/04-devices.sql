@@ -29,12 +29,13 @@ create table device (
 create index device_account on device (account_id, created_at, id);
 
 -- A trigger, because versions before 0.4.0 also write configurations, and do not know the serial.
+-- Its body stays to the letter, comments too, because the database keeps its text.
 create function set_device_serial() returns trigger language plpgsql as $$
 begin
   new.serial := coalesce(new.configuration->'device'->>'serial', '');
   return new;
 exception when data_exception then
-  -- A configuration may contain characters that text cannot (U+0000). Such a device is found by its name only.
+  -- A configuration may hold what no text can (U+0000): such a device is found by its name.
   new.serial := '';
   return new;
 end $$;
