@@ -1,6 +1,6 @@
 import type { Database } from '../../src/db/database.ts';
 import { readHistoryKind } from '../../src/history/retention.ts';
-import { listEvents, type ListedRange } from '../../src/events/queries.ts';
+import { listEvents, type ListedRange } from '../../src/events/store.ts';
 import {
   listMeasuredSenses,
   listMeasurements,

@@ -1,6 +1,6 @@
 import type { QueryConfig } from 'pg';
 import type { Sql } from '../db/sql.ts';
-import type { ExportedDevice } from '../exports/list-devices.ts';
+import type { SelectedDevice } from '../devices/select.ts';
 import type { HistoryKind } from '../history/retention.ts';
 import { boundOf, instantOf, keyOf, last as newest } from './export.ts';
 import {
@@ -404,7 +404,7 @@ type LatestRow = {
 /** The newest measurement of each sense of these devices that ever had a value, by device and sense. */
 export async function listLatest(
   sql: Sql,
-  devices: ExportedDevice[],
+  devices: SelectedDevice[],
   senses: string[] | undefined,
   { isDescribed = false } = {},
 ): Promise<LatestView[]> {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import { listAskedDevices } from '../exports/list-devices.ts';
+import { listAskedDevices } from '../devices/select.ts';
 import type { HistoryKind } from '../history/retention.ts';
 import { stream } from '../http/answer.ts';
 import type { RequestInfo } from '../http/request.ts';

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import { listEvents, type ListedRange } from '../../src/events/queries.ts';
+import { listEvents, type ListedRange } from '../../src/events/store.ts';
 import {
   listMeasuredSenses,
   listMeasurements,
