@@ -11,14 +11,8 @@ import {
   watchedOf,
   withLast,
 } from '../../engine/last-seen.ts';
-import {
-  logAfter,
-  makesAlarms,
-  performFiring,
-  recordEvent,
-  signal,
-  signalMove,
-} from './firings.ts';
+import { logAfter } from './evidence-log.ts';
+import { makesAlarms, performFiring, recordEvent, signal, signalMove } from './firings.ts';
 import {
   type Applied,
   type ApplyLimits,
