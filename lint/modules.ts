@@ -135,33 +135,27 @@ export const modules: Module[] = [
   featureModule('jobs', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
   featureModule('accounts', 'audit/ contract/ db/ http/ lib/ quotas/ sessions/ errors.ts'),
   featureModule('broker-hooks', 'contract/ db/ http/ lib/ errors.ts'),
-  featureModule(
-    'devices',
-    'audit/ bus/ contract/ db/ engine/ exports/list-devices.ts http/ lib/ quotas/ errors.ts',
-  ),
+  featureModule('devices', 'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureModule('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureModule('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureModule('exports', 'db/ http/ lib/ errors.ts'),
-  featureModule(
-    'streams',
-    'bus/ contract/ db/ exports/list-devices.ts http/ lib/ quotas/ errors.ts',
-  ),
+  featureModule('streams', 'bus/ contract/ db/ devices/select.ts http/ lib/ quotas/ errors.ts'),
   featureModule(
     'events',
-    'bus/ contract/ db/ exports/ history/ http/ lib/ quotas/ streams/ errors.ts',
+    'bus/ contract/ db/ devices/select.ts exports/ history/ http/ lib/ quotas/ streams/ errors.ts',
   ),
   featureModule('live', 'bus/ contract/ db/ http/ lib/ quotas/ streams/ errors.ts'),
   featureModule('presence', 'bus/ contract/ lib/ streams/ errors.ts'),
   featureModule(
     'measurements',
-    'contract/ db/ engine/ exports/ history/ http/ lib/ quotas/ errors.ts',
+    'contract/ db/ devices/select.ts engine/ exports/ history/ http/ lib/ quotas/ errors.ts',
   ),
   featureModule('imports', 'contract/ db/ http/ lib/ quotas/ errors.ts'),
   // Alarms, notifications and contacts share a transaction and an outbox. Imports go one way: the rows of alarms know
   // nothing of messages, messages know those rows, and what decides on alarms and contacts knows both.
   featureModule(
     'alarms',
-    'audit/ bus/ contract/ db/ exports/list-devices.ts http/ lib/ notifications/ errors.ts',
+    'audit/ bus/ contract/ db/ devices/select.ts http/ lib/ notifications/ errors.ts',
   ),
   {
     files: 'src/alarms/{rows,store}.ts',

@@ -1,6 +1,6 @@
 import { openDatabase } from '../../src/db/database.ts';
 import { schemaOf } from '../database.ts';
-import { listEvents } from '../../src/events/queries.ts';
+import { listEvents } from '../../src/events/store.ts';
 
 // Only the statement behind `GET /v2/events/{uuid}`, through the service's own pool. Arguments: database's URL,
 // connections of the pool, queries at once. Devices' ids on stdin.

@@ -9,7 +9,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { schemaOf } from '../database.ts';
 import { replaceConfigurations } from '../../src/devices/queries.ts';
 import { keepRejections } from '../../src/devices/rejections.ts';
-import { recordEvents } from '../../src/events/routes.ts';
+import { recordEvents } from '../../src/events/store.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { IngestOptions } from '../../src/ingest/ingest.ts';
 import {

@@ -5,7 +5,7 @@ import type { NotNotified } from '../contract/event.ts';
 import { lastOf, type Position, Text } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { refuseLabelList } from '../exports/list-devices.ts';
+import { refuseLabelList } from '../devices/select.ts';
 import type { Account, RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';

@@ -5,7 +5,7 @@ import type { Database } from '../db/database.ts';
 import { states } from '../db/errors.ts';
 import { replaceConfigurations } from '../devices/queries.ts';
 import { keepRejections } from '../devices/rejections.ts';
-import { recordEvents } from '../events/routes.ts';
+import { recordEvents } from '../events/store.ts';
 import type { EventQuotaOptions } from '../ingest/event-quota.ts';
 import { type Ingest, type IngestDeps, type IngestOptions, startIngest } from '../ingest/ingest.ts';
 import type { ConnectorUptime } from '../connector-uptime/connector-uptime.ts';

@@ -18,7 +18,7 @@ import type { AlarmSignal } from '../contract/alarm.ts';
 import { warning, type Warning } from '../contract/warnings.ts';
 import type { Sql } from '../db/sql.ts';
 import type { OnConfigured } from '../devices/device.ts';
-import { findEventId } from '../events/queries.ts';
+import { findEventId } from '../events/store.ts';
 import type { Chore } from '../history/upkeep.ts';
 import type { Route } from '../http/route.ts';
 import { listClockTimes } from '../ingest/save-states.ts';

@@ -3,7 +3,7 @@ import { type Actor, doneBy } from '../audit/audit.ts';
 import { maxLabels } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { refuseLabelList } from '../exports/list-devices.ts';
+import { refuseLabelList } from './select.ts';
 import type { Keep } from '../http/answer.ts';
 import type { Account } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';

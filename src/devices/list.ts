@@ -1,7 +1,7 @@
 import { awaitingAnswer } from '../contract/profile.ts';
 import { presenceOf } from '../contract/values.ts';
 import { type Sql, textList } from '../db/sql.ts';
-import { refuseLabelList } from '../exports/list-devices.ts';
+import { refuseLabelList } from './select.ts';
 import { stream } from '../http/answer.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';

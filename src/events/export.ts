@@ -1,81 +1,16 @@
-import { z } from 'zod';
-import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import {
-  asJsonList,
-  asLines,
-  devicesMembers,
-  needDevices,
-  rangeMembers,
-  refuseTooMuch,
-  typeOf,
-  walkSlices,
-} from '../exports/exports.ts';
-import { type ExportedDevice, listAskedDevices } from '../exports/list-devices.ts';
-import { stream } from '../http/answer.ts';
-import { defineRoute, type Route } from '../http/route.ts';
-import { labelsOf } from '../http/router.ts';
-import { lastTs, timestamp } from '../http/schema.ts';
-import { csvType, ndjsonType } from '../lib/text.ts';
-import type { Exports } from '../quotas/exports.ts';
-import {
-  comparisonOf,
-  eventFilterMembers,
-  type EventFilters,
-  findContradictions,
-  indexFor,
-} from './filter.ts';
-import { EventView } from './schema.ts';
+import type { SelectedDevice } from '../devices/select.ts';
+import { refuseTooMuch, walkSlices } from '../exports/exports.ts';
+import { comparisonOf, type EventFilters, indexFor } from './filter.ts';
 
-type EventExportDeps = { db: Database; exports: Pick<Exports, 'run'> };
-
-const formats = { 'application/json': 'json', [csvType]: 'csv', [ndjsonType]: 'ndjson' } as const;
-const same = (text: string) => text;
-
-/** The events of many devices in one answer, which is sent while it is read. */
-export function eventExportRoute({ db, exports }: EventExportDeps): Route {
-  return defineRoute({
-    name: 'queryEvents',
-    scope: 'data:read',
-    method: 'get',
-    path: '/v2/events',
-    summary: 'Query the events of many devices',
-    description:
-      'All events in the range from the named devices or from those with a label, one device ' +
-      'after the other. JSON, CSV or, with `Accept: application/x-ndjson`, one line per event. ' +
-      'At most a million events.',
-    tag: 'Events',
-    errors: [400, 404],
-    streams: { types: [csvType, ndjsonType], json: true },
-    auth: 'account',
-    answerBytes: 16_777_216,
-    query: EventExportQuery,
-    findContradictions,
-    response: EventExport,
-    handler: async ({ query, account, request }) => {
-      const { accountId } = account;
-      const { devices: uuids, label, start = 0, end = lastTs, ...filters } = query;
-      const named = { uuids, label, labels: labelsOf(account) };
-      const devices = await listAskedDevices(db, accountId, named);
-      const filter = { ...filters, start, end };
-      await refuseTooManyEvents(db, devices, filter);
-      const media = typeOf(request);
-      const blocks = await exports.run(
-        accountId,
-        request.signal,
-        walkEvents(db, devices, filter, formats[media]),
-      );
-      if (media === csvType) return stream(media, asLines(blocks, same, csvHeader));
-      if (media === ndjsonType) return stream(media, asLines(blocks, same));
-      return stream(media, asJsonList('events', blocks, same, request.now()));
-    },
-  });
-}
+/*
+ * The events of many devices, as text that the database writes: JSON, lines of JSON, or CSV.
+ */
 
 /** Throws `invalid-input` if the range holds more events than one answer may. */
-async function refuseTooManyEvents(
-  db: Database,
-  devices: ExportedDevice[],
+export async function refuseTooManyEvents(
+  db: Sql,
+  devices: SelectedDevice[],
   filter: EventExportFilter,
 ): Promise<void> {
   const { table, column, tags } = indexFor(filter);
@@ -90,17 +25,6 @@ async function refuseTooManyEvents(
     { most: 1_000_000, what: 'events', instead: 'a shorter range, fewer devices or a single type' },
   );
 }
-
-const EventExportQuery = z
-  .strictObject({
-    ...devicesMembers,
-    ...eventFilterMembers,
-    ...rangeMembers,
-  })
-  .superRefine(needDevices);
-type EventExportQuery = z.output<typeof EventExportQuery>;
-
-const EventExport = z.object({ events: z.array(EventView), timestamp });
 
 /** RFC 4180: text that contains a quote, a comma or a line break is quoted. */
 const quoted = (text: string) => `
@@ -129,7 +53,8 @@ const columns: [name: string, sql: string][] = [
   ['notNotified', 'event."notNotified"'],
 ];
 
-const csvHeader = `${columns.map(([name]) => name).join(',')}\r\n`;
+/** The line before those of `walkEvents`. */
+export const csvHeader = `${columns.map(([name]) => name).join(',')}\r\n`;
 
 /**
  * One line, as SQL. Members that an event lacks are empty. One record instead of an accessor for each column:
@@ -193,7 +118,7 @@ const texts: Record<EventFormat, { text: string; separator: string }> = {
  */
 export function walkEvents(
   sql: Sql,
-  devices: ExportedDevice[],
+  devices: SelectedDevice[],
   filter: EventExportFilter,
   format: EventFormat,
 ): AsyncGenerator<string> {
@@ -215,7 +140,7 @@ export function walkEvents(
  */
 async function readBlock(
   sql: Sql,
-  slice: ExportedDevice[],
+  slice: SelectedDevice[],
   filter: EventExportFilter & { after: Place | null; most: number },
   format: EventFormat,
 ): Promise<BlockRow | undefined> {

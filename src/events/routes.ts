@@ -1,25 +1,33 @@
 import { z } from 'zod';
 import type { Bus } from '../bus/bus.ts';
 import { AlarmChange } from '../contract/alarm.ts';
-import type { NewEvent } from '../contract/event.ts';
 import type { Database } from '../db/database.ts';
-import type { Sql } from '../db/sql.ts';
+import { listAskedDevices } from '../devices/select.ts';
+import { asJsonList, asLines, typeOf } from '../exports/exports.ts';
 import { stream } from '../http/answer.ts';
 import { createRefuseSlowly } from '../http/errors.ts';
 import type { Account, RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
-import { DeviceParams, linkNext } from '../http/schema.ts';
-import { slicesOf } from '../lib/text.ts';
+import { DeviceParams, lastTs, linkNext } from '../http/schema.ts';
+import { csvType, ndjsonType } from '../lib/text.ts';
 import type { Exports } from '../quotas/exports.ts';
 import type { Reaches } from '../streams/reach.ts';
 import { eventStreamType } from '../streams/server-sent.ts';
 import type { StreamCount } from '../streams/subscriber.ts';
-import { eventExportRoute } from './export.ts';
+import { csvHeader, refuseTooManyEvents, walkEvents } from './export.ts';
 import type { WalkAlarms } from './feed.ts';
-import { eventFilterMembers, type EventFilters, findContradictions } from './filter.ts';
-import { listEvents } from './queries.ts';
-import { EventList, EventQuery, EventView, toEventView } from './schema.ts';
+import { type EventFilters, findContradictions } from './filter.ts';
+import {
+  EventExport,
+  EventExportQuery,
+  EventList,
+  EventQuery,
+  EventView,
+  StreamedEventsQuery,
+  toEventView,
+} from './schema.ts';
+import { listEvents } from './store.ts';
 import {
   type EventFilter,
   eventFilterOf,
@@ -28,12 +36,12 @@ import {
 } from './stream.ts';
 
 /** Specification section 4.4. */
-export function eventRoutes(deps: StreamRoutesDeps): Route[] {
+export function eventRoutes(deps: EventRoutesDeps): Route[] {
   const { db, getDeviceId } = deps;
   return [
     // These come first, because their paths look like a device's.
     ...streamRoutes(deps),
-    eventExportRoute(deps),
+    exportRoute(deps),
     defineRoute({
       name: 'listDeviceEvents',
       scope: 'data:read',
@@ -64,7 +72,50 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
   ];
 }
 
-type StreamRoutesDeps = {
+const formats = { 'application/json': 'json', [csvType]: 'csv', [ndjsonType]: 'ndjson' } as const;
+const same = (text: string) => text;
+
+/** The events of many devices in one answer, which is sent while it is read. */
+function exportRoute({ db, exports }: Pick<EventRoutesDeps, 'db' | 'exports'>): Route {
+  return defineRoute({
+    name: 'queryEvents',
+    scope: 'data:read',
+    method: 'get',
+    path: '/v2/events',
+    summary: 'Query the events of many devices',
+    description:
+      'All events in the range from the named devices or from those with a label, one device ' +
+      'after the other. JSON, CSV or, with `Accept: application/x-ndjson`, one line per event. ' +
+      'At most a million events.',
+    tag: 'Events',
+    errors: [400, 404],
+    streams: { types: [csvType, ndjsonType], json: true },
+    auth: 'account',
+    answerBytes: 16_777_216,
+    query: EventExportQuery,
+    findContradictions,
+    response: EventExport,
+    handler: async ({ query, account, request }) => {
+      const { accountId } = account;
+      const { devices: uuids, label, start = 0, end = lastTs, ...filters } = query;
+      const named = { uuids, label, labels: labelsOf(account) };
+      const devices = await listAskedDevices(db, accountId, named);
+      const filter = { ...filters, start, end };
+      await refuseTooManyEvents(db, devices, filter);
+      const media = typeOf(request);
+      const blocks = await exports.run(
+        accountId,
+        request.signal,
+        walkEvents(db, devices, filter, formats[media]),
+      );
+      if (media === csvType) return stream(media, asLines(blocks, same, csvHeader));
+      if (media === ndjsonType) return stream(media, asLines(blocks, same));
+      return stream(media, asJsonList('events', blocks, same, request.now()));
+    },
+  });
+}
+
+type EventRoutesDeps = {
   db: Database;
   broadcaster: EventBroadcaster;
   /** The devices that a key confined to labels reaches. */
@@ -89,8 +140,6 @@ type StreamRoutesDeps = {
   refusalPauseMs?: number;
 };
 
-const StreamedEventsQuery = z.strictObject(eventFilterMembers);
-
 type Asked = { deviceUuid: string | null; filters: EventFilters };
 
 const documentation = {
@@ -113,7 +162,7 @@ const description =
   'now. The filters choose events; changes of alarms are always sent.';
 
 /** Streams events as they are stored; an addition to the specification. */
-function streamRoutes(deps: StreamRoutesDeps): Route[] {
+function streamRoutes(deps: EventRoutesDeps): Route[] {
   const { db, bus, broadcaster, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
   const { onAccountDisabled = () => () => undefined } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
@@ -198,102 +247,4 @@ function streamRoutes(deps: StreamRoutesDeps): Route[] {
         open(account, { deviceUuid: params.deviceAuthUuid, filters: query }, request),
     }),
   ];
-}
-
-/**
- * Records a batch of events in the caller's transaction and returns those that are new. An event that was
- * delivered before (same device, type, time and key) is recorded once.
- */
-export async function recordEvents(tx: Sql, events: readonly NewEvent[]): Promise<NewEvent[]> {
-  if (events.length === 0) return [];
-  const given = new Map<string, NewEvent>();
-  for (const event of events) {
-    const name = nameOf(event.deviceId, event.event.type, event.event.ts, event.key);
-    if (!given.has(name)) given.set(name, event);
-  }
-  const named = [...given];
-  const recorded: NewEvent[] = [];
-  for (const some of slicesOf(named, atOnce)) recorded.push(...(await recordNamed(tx, some)));
-  return recorded;
-}
-
-/** Events per statement. One measurement can fire thousands, and writing each out takes 10 µs. */
-const atOnce = 400;
-
-async function recordNamed(tx: Sql, named: [string, NewEvent][]): Promise<NewEvent[]> {
-  const rows = await insertEvents(
-    tx,
-    named.map(([, event]) => event),
-  );
-  const fresh = new Set(rows.map((row) => nameOf(row.device_id, row.type, row.ts, row.key)));
-  return named.filter(([name]) => fresh.has(name)).map(([, event]) => event);
-}
-
-type InsertedRow = { device_id: number; type: string; ts: number; key: string };
-
-async function insertEvents(tx: Sql, events: NewEvent[]): Promise<InsertedRow[]> {
-  const senses = events.flatMap((event) =>
-    sensesOf(event).map((sId) => ({
-      deviceId: event.deviceId,
-      ts: event.event.ts,
-      key: event.key,
-      sId,
-    })),
-  );
-  const { rows } = await tx.query<InsertedRow>({
-    name: 'record-events',
-    text: `
-      with fresh as (
-        insert into event (device_id, type, ts, key, body)
-        select device_id, type, ms_to_timestamp(ms), key, body::json
-          from unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[])
-            as g (device_id, type, ms, key, body)
-            on conflict do nothing
-        returning device_id, type, ts, key, seq, body
-      ), by_sense as (
-        insert into event_sense (device_id, s_id, ts, key, seq, body)
-        select f.device_id, g.s_id, f.ts, f.key, f.seq, f.body
-          from unnest($6::bigint[], $7::bigint[], $8::text[], $9::text[])
-            as g (device_id, ms, key, s_id)
-          join fresh f
-            on f.device_id = g.device_id and f.type = 'sense'
-           and f.ts = ms_to_timestamp(g.ms) and f.key = g.key
-            on conflict do nothing
-      ), tail as (
-        insert into event_feed (account_id, seq, device_id, type, ts, body)
-        select g.account_id, f.seq, f.device_id, f.type, f.ts, f.body
-          from fresh f
-          join (select distinct device_id, account_id
-                  from unnest($1::bigint[], $10::bigint[]) as u (device_id, account_id)) g
-         using (device_id)
-      )
-      select device_id, type, ts, key from fresh`,
-    values: [
-      events.map((e) => e.deviceId),
-      events.map((e) => e.event.type),
-      events.map((e) => e.event.ts),
-      events.map((e) => e.key),
-      events.map(bodyOf),
-      senses.map((s) => s.deviceId),
-      senses.map((s) => s.ts),
-      senses.map((s) => s.key),
-      senses.map((s) => s.sId),
-      events.map((e) => e.accountId),
-    ],
-  });
-  return rows;
-}
-
-function nameOf(deviceId: number, type: string, ts: number, key: string): string {
-  return `${deviceId} ${type} ${ts} ${key}`;
-}
-
-/** Type and time have columns of their own. */
-function bodyOf({ event }: NewEvent): string {
-  const { type: _type, ts: _ts, ...body } = event;
-  return JSON.stringify(body);
-}
-
-function sensesOf({ event }: NewEvent): string[] {
-  return event.type === 'sense' ? [...new Set(event.cause.senses.map(({ sId }) => sId))] : [];
 }

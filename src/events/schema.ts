@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AlarmChange, AlarmChangeRow } from '../contract/alarm.ts';
 import { NotNotified } from '../contract/event.ts';
+import { devicesMembers, needDevices, rangeMembers } from '../exports/exports.ts';
 import {
   cursorQuery,
   cursorText,
@@ -10,7 +11,7 @@ import {
   timestamp,
   timestampQuery,
 } from '../http/schema.ts';
-import { indexedFilterMembers } from './filter.ts';
+import { eventFilterMembers, indexedFilterMembers } from './filter.ts';
 
 const EngineCause = z
   .object({
@@ -94,6 +95,20 @@ export const EventQuery = z.object({
 export type EventQuery = z.output<typeof EventQuery>;
 
 export const EventList = z.object({ events: z.array(EventView) });
+
+/** Events of many devices. */
+export const EventExportQuery = z
+  .strictObject({
+    ...devicesMembers,
+    ...eventFilterMembers,
+    ...rangeMembers,
+  })
+  .superRefine(needDevices);
+
+export const EventExport = z.object({ events: z.array(EventView), timestamp });
+
+/** The filters of a stream. */
+export const StreamedEventsQuery = z.strictObject(eventFilterMembers);
 
 /** A row of the events' tables. `body` holds everything but type and time. */
 export type EventRow = { type: 'device' | 'sense'; ts: number; seq: number; body: object };

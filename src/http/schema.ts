@@ -101,6 +101,17 @@ export function limitQuery(max: number, fallback: number = max) {
     });
 }
 
+/** The same for a limit whose absence has a meaning. */
+export function optionalLimitQuery(max: number, description: string) {
+  return limitOf(max)
+    .optional()
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: object }) => {
+        describeAs(jsonSchema, { type: 'integer', minimum: 1, description });
+      },
+    });
+}
+
 /** A state of a query, `puId:stId`. */
 export const stateQuery = z
   .string()
@@ -114,16 +125,6 @@ export const stateQuery = z
     'does not name a purpose and a state',
   )
   .meta({ description: 'puId:stId', example: '1:2' });
-/** The same for a limit whose absence has a meaning. */
-export function optionalLimitQuery(max: number, description: string) {
-  return limitOf(max)
-    .optional()
-    .meta({
-      override: ({ jsonSchema }: { jsonSchema: object }) => {
-        describeAs(jsonSchema, { type: 'integer', minimum: 1, description });
-      },
-    });
-}
 
 /** `true` or `false` in a query. */
 export function flagQuery(description: string) {

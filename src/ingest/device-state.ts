@@ -6,7 +6,7 @@ import { CowArray, type Newest } from '../engine/last-seen.ts';
 import { addedTo, replay, type StoredRuntime } from '../engine/runtime-codec.ts';
 import type { Runtime } from '../engine/runtime.ts';
 import type { DeviceQueue } from './queue.ts';
-import { logOfRead } from './rules/firings.ts';
+import { logOfRead } from './rules/evidence-log.ts';
 import {
   Budget,
   type DeviceState,

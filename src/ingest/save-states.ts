@@ -2,7 +2,7 @@ import { lastOf } from '../contract/values.ts';
 import { documentsOf, jsonSequence, plainArray, type Sql } from '../db/sql.ts';
 import { CowArray, type LastSeen, type Newest } from '../engine/last-seen.ts';
 import { encodeRuntime } from '../engine/runtime-codec.ts';
-import { evidenceWrite, type EvidenceWrite, mayHaveRows } from './rules/firings.ts';
+import { evidenceWrite, type EvidenceWrite, mayHaveRows } from './rules/evidence-log.ts';
 import type { ClockRow, DeviceState } from './rules/model.ts';
 import { ofDevice, type Remarked, type Watermark } from './rules/watermark.ts';
 

@@ -1,7 +1,7 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { asJsonList, asLines, refuseTooMuch, typeOf, walkSlices } from '../exports/exports.ts';
-import { listAskedDevices, refuseLabelList } from '../exports/list-devices.ts';
+import { listAskedDevices, refuseLabelList } from '../devices/select.ts';
 import { stream, type Streamed } from '../http/answer.ts';
 import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';

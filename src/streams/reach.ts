@@ -1,6 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
-import { listAskedDevices, listFilteredDevices } from '../exports/list-devices.ts';
+import { listAskedDevices, listFilteredDevices } from '../devices/select.ts';
 import { refuseUnknown } from '../http/errors.ts';
 
 /** Selects devices of an account. Absent members: any. `labels`: those with at least one of them; null: any. */

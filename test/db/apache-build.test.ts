@@ -3,8 +3,7 @@ import type { Database } from '../../src/db/database.ts';
 import { pruneHistory, readHistoryKind } from '../../src/history/retention.ts';
 import { purgeAll } from '../history/purge-all.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { listEvents } from '../../src/events/queries.ts';
-import { recordEvents } from '../../src/events/routes.ts';
+import { listEvents, recordEvents } from '../../src/events/store.ts';
 import { listMeasuredSenses, walkBuckets } from '../../src/measurements/queries.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
 import { newDevice, newEvent, senseEvent } from '../events/app.ts';
@@ -62,6 +61,7 @@ describe.skipIf(findTimescaleBinDir() === null)("TimescaleDB's Apache build", ()
     for await (const page of walkBuckets(db, 'plain', range, {
       width: { count: 1, unit: 'd' },
       tz: 'UTC',
+      nowTs: now,
     })) {
       counts.push(...page.map(({ count }) => count));
     }

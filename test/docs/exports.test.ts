@@ -24,7 +24,6 @@ const forTests: Record<string, string> = {
     'a queue; its route refuses what the database would',
   'src/engine/runtime-codec.ts decodeMeasurements': 'the other half of an encoder',
   'src/engine/runtime-codec.ts readRuntime': 'the other half of an encoder',
-  'src/events/export.ts walkEvents': 'what is read for the first piece of a long answer',
   'src/history/clear-removed.ts ownedRows': 'compared with the foreign keys of the database',
   'src/history/retention.ts settle': 'a table of transitions, and a property of them',
   'src/log/events.ts logNames': 'compared with docs/log.md and all of the source',

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RecordedEvent } from '../../src/contract/event.ts';
-import { recordEvents } from '../../src/events/routes.ts';
+import { recordEvents } from '../../src/events/store.ts';
 import { databaseKinds } from '../support/database.ts';
 import * as app from './app.ts';
 

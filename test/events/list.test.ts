@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { recordEvents } from '../../src/events/routes.ts';
+import { recordEvents } from '../../src/events/store.ts';
 import { databaseKinds } from '../support/database.ts';
 import * as app from './app.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { recordEvents } from '../../src/events/routes.ts';
+import { recordEvents } from '../../src/events/store.ts';
 import { databaseKinds, openTestDatabase } from '../support/database.ts';
 import { openClient } from '../support/template.ts';
 import { deviceEvent, newDevice, newEvent, senseEvent } from './app.ts';

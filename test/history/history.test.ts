@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { pruneHistory } from '../../src/history/retention.ts';
 import { purgeAll } from './purge-all.ts';
-import { recordEvents } from '../../src/events/routes.ts';
+import { recordEvents } from '../../src/events/store.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
 import { newDevice, newEvent, senseEvent, type Device } from '../events/app.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';

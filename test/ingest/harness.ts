@@ -9,7 +9,7 @@ import type { DeviceIdentity, Downlink, Uplink, UplinkContent } from '../../src/
 import type { Database } from '../../src/db/database.ts';
 import { keepRejections } from '../../src/devices/rejections.ts';
 import { replaceConfigurations } from '../../src/devices/queries.ts';
-import { recordEvents } from '../../src/events/routes.ts';
+import { recordEvents } from '../../src/events/store.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { Ingest, IngestDeps } from '../../src/ingest/ingest.ts';
 import type { EventQuotaOptions } from '../../src/ingest/event-quota.ts';

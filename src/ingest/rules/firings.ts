@@ -2,24 +2,15 @@ import { messagesOf } from '../../contract/actions.ts';
 import type { AlarmSignal, FiredSignal } from '../../contract/alarm.ts';
 import type { CauseSense, EventName, RecordedEvent, SenseEvent } from '../../contract/event.ts';
 import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
-import { lastOf, type Measurement, type Place } from '../../contract/values.ts';
+import { lastOf, type Place } from '../../contract/values.ts';
 import { findEvent, type Firing, type Profile } from '../../engine/compile.ts';
 import { reportedMoveOf } from '../../engine/fire.ts';
 import type { Listening } from '../../engine/last-seen.ts';
-import { encodeMeasurements } from '../../engine/runtime-codec.ts';
-import type { Runtime } from '../../engine/runtime.ts';
-import {
-  type ApplyLimits,
-  costs,
-  type DeviceState,
-  evidenceLength,
-  type EvidenceLog,
-  type MessageScope,
-} from './model.ts';
+import { type ApplyLimits, costs, type DeviceState, type MessageScope } from './model.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
 type Without<S, Members extends string> = S extends unknown ? Omit<S, Members> : never;
-type Told = Without<AlarmSignal, 'device' | 'arrivedTs'> & { arrivedTs?: WallMs };
+type GivenSignal = Without<AlarmSignal, 'device' | 'arrivedTs'> & { arrivedTs?: WallMs };
 
 /** What all firings of an event have in common. */
 type Described = Pick<
@@ -28,14 +19,18 @@ type Described = Pick<
 >;
 
 /** Signals alarms, in the transaction that stores the device. Without `arrivedTs` the message's is used. */
-export function signal({ device }: DeviceState, told: Told, scope: MessageScope): void {
-  scope.rows.signals.push({ device, ...told, arrivedTs: told.arrivedTs ?? scope.arrivedTs });
+export function signal(
+  { device }: DeviceState,
+  given: GivenSignal,
+  { rows, arrivedTs }: MessageScope,
+): void {
+  rows.signals.push({ device, arrivedTs, ...given });
 }
 
 /** Signals alarms that the device goes to another state, if its profile has alarms. */
 export function signalMove(
   deviceState: DeviceState,
-  move: { to: Place; isReport: boolean; arrivedTs?: WallMs },
+  move: { to: Place; ts: number; isReport: boolean; arrivedTs?: WallMs },
   scope: MessageScope,
 ): void {
   const { place: from } = deviceState;
@@ -80,102 +75,6 @@ export function describe(profile: Profile, of: EventName): Described | null {
   };
 }
 
-/** Shorter evidence is always written as a whole. */
-const longLength = 4_096;
-/** What is added to evidence is at most this part of the longest that the whole can become. */
-const addedPart = 1 / 2;
-
-/** What a commit writes of a device's evidence. `log`: the version that later additions refer to. */
-export type EvidenceWrite =
-  { kind: 'whole'; log: number | undefined } | { kind: 'added'; base: number; text: string | null };
-
-/** The log of evidence that was read. `base` is null if nothing may be added; `added` counts characters. */
-export function logOfRead(
-  profile: Profile,
-  runtime: Runtime,
-  read: Pick<EvidenceLog, 'version' | 'base' | 'added' | 'hasRows'>,
-): EvidenceLog | null {
-  const isLong = isLongAt(profile, runtime);
-  return isLong || read.hasRows ? { ...read, pending: [], runtime, isLong } : null;
-}
-
-/** The log after an evaluation changed the evidence of `before` to `runtime`. */
-export function logAfter(
-  before: DeviceState,
-  runtime: Runtime,
-  evaluated: Measurement[],
-): EvidenceLog | null {
-  const { current, version } = before;
-  if (!current) return null;
-  const isLong = isLongAt(current.profile, runtime);
-  const log = currentLog(before);
-  const hasRows = log ? log.hasRows : mayHaveRows(before);
-  if (!isLong && !hasRows) return null;
-  const start: EvidenceLog = {
-    base: null,
-    added: 0,
-    version,
-    pending: [],
-    runtime,
-    hasRows,
-    isLong,
-  };
-  if (!log || log.base === null || !isLong) return start;
-  const pending = [...log.pending, encodeMeasurements(evaluated)];
-  return { ...start, base: log.base, added: log.added, pending };
-}
-
-/** Whether rows may have been added to evidence that is now written as a whole. */
-export function mayHaveRows({ evidenceLog: log }: DeviceState): boolean {
-  return log !== null && (log.hasRows || log.pending.length > 0);
-}
-
-export function evidenceWrite(deviceState: DeviceState): EvidenceWrite {
-  const { version } = deviceState;
-  const log = currentLog(deviceState);
-  if (!log || isWholeNext(log, deviceState)) {
-    return { kind: 'whole', log: deviceState.evidenceLog?.isLong ? version : undefined };
-  }
-  const { base, pending } = log;
-  if (base === null) throw new Error('Evidence is added to nothing.');
-  return { kind: 'added', base, text: pending.length > 0 ? joined(pending) : null };
-}
-
-/** The log as of the state's version, with what was pending before stored. Null: it is of other evidence. */
-function currentLog(deviceState: DeviceState): EvidenceLog | null {
-  const { evidenceLog: log, version, runtime } = deviceState;
-  if (!log || log.runtime !== runtime) return null;
-  if (log.version === version) return log;
-  const stored = { ...log, version, pending: [] };
-  if (isWholeNext(log, deviceState))
-    return { ...stored, base: log.isLong ? log.version : null, added: 0, hasRows: false };
-  const more = lengthOf(log.pending);
-  return { ...stored, added: log.added + more, hasRows: log.hasRows || more > 0 };
-}
-
-function isWholeNext(
-  { base, added, pending, isLong }: EvidenceLog,
-  deviceState: DeviceState,
-): boolean {
-  if (base === null || !isLong) return true;
-  if (pending.length === 0) return false;
-  const { current, runtime } = deviceState;
-  const most = current && runtime ? evidenceLength(current.profile, runtime) * addedPart : 0;
-  return added + lengthOf(pending) > most;
-}
-
-const lengthOf = (pending: string[]) => pending.reduce((sum, { length }) => sum + length, 0);
-
-/** With timed members the measurements alone do not reproduce the evidence, so it is stored as a whole. */
-const isLongAt = (profile: Profile, runtime: Runtime) =>
-  !profile.isTimed && evidenceLength(profile, runtime) >= longLength;
-
-/** Joins JSON arrays into one. */
-function joined(arrays: string[]): string {
-  const elements = arrays.map((text) => text.slice(1, -1)).filter((text) => text !== '');
-  return `[${elements.join(',')}]`;
-}
-
 /** Performs the actions of an event that fired, as rows and effects. */
 export function performFiring(
   deviceState: DeviceState,
@@ -217,7 +116,7 @@ function keepDisplay(
 
 function signalFiring(
   deviceState: DeviceState,
-  { event, record, isFirst, ageMs }: Firing,
+  { event, record, isFirst, ageMs, began }: Firing,
   movedTo: Place | null,
   scope: MessageScope,
 ): DeviceState {
@@ -227,7 +126,7 @@ function signalFiring(
   if (!described) return deviceState;
   const isFresh = ageMs <= scope.limits.ringMaxAgeMs;
   const arrivedTs = event.arrivedTs ?? scope.arrivedTs;
-  const of = { isFirst, isFresh, isRecorded: record, from: place, movedTo, arrivedTs };
+  const of = { isFirst, isFresh, began, isRecorded: record, from: place, movedTo, arrivedTs };
   signal(deviceState, { kind: 'fired', ...described, event, ...of }, scope);
   return isFresh ? deviceState : waitFor(deviceState, described);
 }

@@ -3,7 +3,7 @@ import { refuseUnknown } from '../http/errors.ts';
 import { invalid } from '../http/route.ts';
 
 /** Selects devices of an account. Absent members: any. `labels`: those with at least one of them; null: any. */
-type ExportFilter = {
+type DeviceSelection = {
   uuids?: string[] | undefined;
   label?: string | undefined;
   labels?: readonly string[] | null;
@@ -12,7 +12,7 @@ type ExportFilter = {
 type Page = { limit: number; after: number };
 const wholeList: Page = { limit: 2_147_483_647, after: 0 };
 
-export type ExportedDevice = { id: number; uuid: string };
+export type SelectedDevice = { id: number; uuid: string };
 
 /**
  * The devices that a request asks for, in the order of registration: all, or a page. Throws `not-found` if a named
@@ -21,9 +21,9 @@ export type ExportedDevice = { id: number; uuid: string };
 export async function listAskedDevices(
   sql: Sql,
   accountId: number,
-  filter: ExportFilter,
+  filter: DeviceSelection,
   { labelPath, page = wholeList }: { labelPath?: string | undefined; page?: Page } = {},
-): Promise<ExportedDevice[]> {
+): Promise<SelectedDevice[]> {
   await refuseLabelList(sql, accountId, filter, labelPath);
   if (!filter.uuids) return listFilteredDevices(sql, accountId, filter, page);
   const { limit, after } = page;
@@ -40,10 +40,10 @@ export async function listAskedDevices(
 export async function listFilteredDevices(
   sql: Sql,
   accountId: number,
-  { uuids, label, labels }: ExportFilter,
+  { uuids, label, labels }: DeviceSelection,
   { limit, after }: Page = wholeList,
-): Promise<ExportedDevice[]> {
-  const { rows } = await sql.query<ExportedDevice>({
+): Promise<SelectedDevice[]> {
+  const { rows } = await sql.query<SelectedDevice>({
     name: 'list-filtered-devices',
     text: `
       select id, uuid
@@ -67,7 +67,7 @@ export async function listFilteredDevices(
 export async function refuseLabelList(
   sql: Sql,
   accountId: number,
-  { label, labels = null }: Pick<ExportFilter, 'label' | 'labels'>,
+  { label, labels = null }: Pick<DeviceSelection, 'label' | 'labels'>,
   path = 'label',
 ): Promise<void> {
   if (!label?.includes(',')) return;
