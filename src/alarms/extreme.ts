@@ -7,7 +7,7 @@ import type { WallMs } from '../lib/clock-readings.ts';
 // the alarm's timer reads it after the alarm closed, and again after a late measurement fell inside.
 
 /** A sense of a device between two times (ms, inclusive), and whether its greatest or its least value is asked for. */
-export type AskedExtreme = {
+type AskedExtreme = {
   deviceId: number;
   sId: string;
   fromTs: number;
