@@ -9,7 +9,7 @@ import {
   type NotifyRules,
 } from '../notifications/enqueue.ts';
 import { dropPlanned } from '../notifications/outbox.ts';
-import { type FindExtremes, keepExtremes, noteLate } from './extreme.ts';
+import { type FindExtremes, keepExtremes, noteLate } from './values.ts';
 import { countsAs } from './rows.ts';
 import {
   type Alarm,
@@ -20,6 +20,7 @@ import {
   decide,
   type DeviceDraft,
   nameKey,
+  openAgain,
   type PlannedAsk,
   quietNow,
   quietUntil,
@@ -191,8 +192,8 @@ function changedOf(
   mayTell: DecideDeps['mayTellFirings'] = () => true,
 ): Changed[] {
   const snoozes = draft.isProfileOver ? [] : draft.before.snoozes;
-  return alarmsOf({ draft })
-    .filter(({ changes }) => changes.length > 0)
+  return [...alarmsOf({ draft }), ...draft.wereLasting]
+    .filter(({ changes, isTouched }) => changes.length > 0 || isTouched)
     .map(({ alarm, isNew, changes: all }) => {
       // Measurements can cause any number of these, so streams receive them only as far as the quotas allow.
       const isTold =
@@ -317,6 +318,11 @@ async function listDueDevices(
                  and (ends_at is not null or expires_at is not null)
                  and least(ends_at, expires_at) <= ms_to_timestamp($1) and ${isThere}
                order by least(ends_at, expires_at) limit $2) as over
+       union
+      select device_id
+        from (select device_id from alarm
+               where again_at <= ms_to_timestamp($1) and ${isThere}
+               order by again_at limit $2) as again
        order by id
        limit $2`,
     values: [nowTs, limit],
@@ -439,10 +445,14 @@ async function lookAtDevices(
     const draft = beginDraft(device, { options: deps.rules, nowTs, asks });
     drafted.set(deviceId, { draft, device, ts: nowTs });
     closeDue(draft, nowTs);
+    openAgain(draft, nowTs);
+  }
+  // What opens again counted when it opened first.
+  await giveIds(tx, drafted, { eventsLeft: () => Infinity });
+  for (const { draft } of drafted.values())
     for (const one of draft.open.values())
       if ((one.alarm.nextTs ?? Infinity) <= nowTs)
         lookAtOne(draft, one, { deps, nowTs, newest, repeats, looks });
-  }
   const all = [...toAsks(asks), ...repeats];
   const results = await notify(tx, all, { ...deps.notifying, nowTs });
   settle(asks, results.slice(0, asks.length), [], { options: deps.rules, nowTs });

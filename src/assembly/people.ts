@@ -236,7 +236,7 @@ export function createAlarmsOfRoutes(shared: Shared) {
   };
   const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
     alarmRoutes({ db, bus, quotasOf, getDeviceId, findNewest, findExtremes });
-  const acting = { db, bus, quotasOf };
+  const acting = { db, bus, quotasOf, findNewest };
   return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms, acting };
 }
 
