@@ -76,7 +76,7 @@ export function startBridge(
           client.restart();
         },
       );
-      unacknowledged.whenRoom(next);
+      unacknowledged.whenFree(next);
     },
     onClosed: unacknowledged.forgetOrder,
   });
