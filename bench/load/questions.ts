@@ -59,7 +59,7 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
       name: 'measurements, a page of 1,000 of all senses',
       ask: async (deviceId) => {
         const range = { senses: await listMeasuredSenses(db, deviceId), start: 0, end: nowTs };
-        await listMeasurements(db, range, 1_001);
+        await listMeasurements(db, range, 1_001, nowTs);
       },
     },
     {
@@ -70,6 +70,7 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
         for await (const page of walkBuckets(db, kind, range, {
           width: { count: 1, unit: 'h' },
           tz: 'UTC',
+          nowTs,
         }))
           void page;
       },
@@ -86,6 +87,7 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
         for await (const page of walkBuckets(db, kind, range, {
           width: { count: 15, unit: 'm' },
           tz: 'UTC',
+          nowTs,
         }))
           void page;
       },

@@ -477,7 +477,14 @@ export async function requestsOf(baseUrl: string, account: BigAccount): Promise<
       'bucket=365d',
       `${aDay}&bucket=1h`,
       `end=${Date.now() - 80_000_000}`,
-    ].map((query) => get('/v2/measurements/{deviceAuthUuid}', `/v2/measurements/${uuid}?${query}`)),
+    ].map((query) =>
+      get(
+        '/v2/measurements/{deviceAuthUuid}',
+        `/v2/measurements/${uuid}?${query}`,
+        // Up to 60,000 buckets, which are sent as they are read.
+        query.includes('bucket') ? firstByte : {},
+      ),
+    ),
     get('/v2/measurements/{deviceAuthUuid}', `/v2/measurements/${uuids[1]}?bucket=1d`),
     get('/v2/measurements/{deviceAuthUuid}', `/v2/measurements/${uuids.at(-1)}?bucket=1d`),
     get(

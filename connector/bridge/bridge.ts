@@ -13,6 +13,7 @@ import { isGone, isUnavailableError, type Log, type Observer } from '../ports.ts
 import { createBrokerClient, createUnacknowledged } from './client.ts';
 import type { BridgeOptions, BridgePorts, BridgeStatus, LeaseTerm } from './status.ts';
 import type { MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
+import { atMost } from '../../src/lib/lru.ts';
 
 export type Bridge = {
   /** Resolves when the devices are served, or after a while if the broker is still away. */
@@ -147,9 +148,9 @@ const lookForTextsMs = 10_000;
  */
 function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlinksDeps) {
   const { bus } = ports;
-  const queues = new LRUCache<string, DownlinkQueue>({ max: maxQueues });
+  const queues = new LRUCache<string, DownlinkQueue>(atMost(maxQueues));
   /** When kept texts were last looked for. Outlives a queue that ended because nobody subscribes. */
-  const looked = new LRUCache<string, number>({ max: maxQueues });
+  const looked = new LRUCache<string, number>(atMost(maxQueues));
   const deps = { ports, log, maxQueued, budget: createDownlinkBudget(maxBytes) };
 
   function queueOf(device: DeviceIdentity): DownlinkQueue {

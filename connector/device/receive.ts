@@ -38,6 +38,7 @@ import {
   type PartProblem,
 } from '../../src/lib/schema.ts';
 import type { MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
+import { atMost } from '../../src/lib/lru.ts';
 import type { DevicePorts, Observer } from '../ports.ts';
 import type { DeviceLimits, DeviceRates } from './limits.ts';
 
@@ -439,7 +440,7 @@ const maxRemembered = 50_000;
 
 /** Allows one report an hour for each device, as far as this process knows. */
 function createUnknownMemberThrottle(now: MonotonicClock): (uuid: string) => boolean {
-  const toldMs = new LRUCache<string, number>({ max: maxRemembered });
+  const toldMs = new LRUCache<string, number>(atMost(maxRemembered));
   return (uuid) => {
     const monotonicMs = now();
     if (monotonicMs - (toldMs.get(uuid) ?? -Infinity) < hourMs) return false;

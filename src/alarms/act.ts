@@ -36,12 +36,22 @@ export function closeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<vo
     if (!own) return null;
     const { tx, ts } = held;
     const set = closedAs('person', ts);
+    const { beganTs, overTs } = own;
     await changeAlarms(held.tx, [{ alarmId, change: 'closed', ts, set }]);
     await dropPlanned(tx, [alarmId]);
     if (own.announcement > 0)
       await notifyResolved(
         tx,
-        [{ alarmId, closedBy: 'person', closedTs: ts, lastedWithState: own.movedTo !== null }],
+        [
+          {
+            alarmId,
+            closedBy: 'person',
+            closedTs: ts,
+            beganTs,
+            overTs,
+            lastedWithState: own.movedTo !== null,
+          },
+        ],
         { quotasOf: deps.quotasOf, nowTs: ts },
       );
     return 'alarm-closed';

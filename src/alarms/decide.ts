@@ -214,9 +214,9 @@ async function finishClosed(
   { notifying, nowTs }: SaveDeps,
 ): Promise<void> {
   const closed = drafts.flatMap(({ alarm }): ClosedAlarm[] => {
-    const { alarmId, closedBy, closedTs, announcement, movedTo } = alarm;
+    const { alarmId, closedBy, closedTs, announcement, movedTo, beganTs, overTs } = alarm;
     if (closedBy === null || closedTs === null || announcement === 0) return [];
-    return [{ alarmId, closedBy, closedTs, lastedWithState: movedTo !== null }];
+    return [{ alarmId, closedBy, closedTs, beganTs, overTs, lastedWithState: movedTo !== null }];
   });
   if (closed.length === 0) return;
   await dropPlanned(
@@ -244,7 +244,7 @@ function toAsks(asks: readonly PlannedAsk[]): Ask[] {
     name,
     alarmId: draft?.alarm.alarmId ?? null,
     announcement: draft ? draft.alarm.announcement + 1 : 0,
-    sinceTs: draft?.alarm.sinceTs ?? event.ts,
+    sinceTs: draft?.alarm.beganTs ?? draft?.alarm.sinceTs ?? event.ts,
   }));
 }
 
@@ -466,9 +466,10 @@ function lookAtOne(
     askPeople(device, draft, { device: identity, event, actions, name, isFiring: false });
     return;
   }
-  const { alarmId, announcement, sinceTs, repeatMs, lookedTs, notNotified } = alarm;
+  const { alarmId, announcement, repeatMs, lookedTs, notNotified } = alarm;
   if (look.do === 'repeat') {
     const lastHeardTs = newestTs ?? event.ts;
+    const sinceTs = alarm.beganTs ?? alarm.sinceTs;
     const about = { type: 'repeated' as const, alarmId, announcement, sinceTs, lastHeardTs };
     repeats.push({ ...about, device: identity, event, actions, name });
     looks.push({ alarmId, nextTs: nowTs + (repeatMs ?? ringMaxAgeMs), lookedTs, notNotified });

@@ -8,6 +8,7 @@ import type {
   AlarmChangeKind,
   AlarmSignal,
   AlarmTold,
+  AtMeasurement,
   Closing,
   FiredSignal,
 } from '../contract/alarm.ts';
@@ -29,14 +30,14 @@ export function decide(device: DeviceDraft, signal: AlarmSignal): void {
       for (const of of signal.of) {
         const draft = device.open.get(nameKey(of));
         if (draft && draft.alarm.movedTo === null && !draft.alarm.isReported)
-          end(device, draft, 'cleared', arrivedTs);
+          end(device, draft, 'cleared', signal);
       }
       return;
     case 'moved':
       if (isSamePlace(signal.from, signal.to)) return;
       for (const draft of open())
         if (endsByMove(draft.alarm, signal.to, signal.isReport))
-          end(device, draft, 'left-state', arrivedTs);
+          end(device, draft, 'left-state', signal);
       return;
     case 'heard':
       hear(device, signal);
@@ -79,10 +80,20 @@ export function closedAs(closedBy: Closing, closedTs: number): Partial<Alarm> {
   return { ...nothingLeft, closedBy, closedTs, waitsForFresh: false };
 }
 
-/** The alarm's condition has ended: it closes, or `actions.keepMs` keeps it open for a while. */
-function end(device: DeviceDraft, draft: AlarmDraft, as: Closing, nowTs: WallMs): void {
+/**
+ * A measurement or report has ended the alarm's condition: it closes, or `actions.keepMs` keeps it open for a while. A
+ * value that was measured before the alarm began, and arrived late, ends it when it began.
+ */
+function end(
+  device: DeviceDraft,
+  draft: AlarmDraft,
+  as: Closing,
+  { ts, arrivedTs: nowTs }: { ts: number; arrivedTs: WallMs },
+): void {
   const { alarm } = draft;
   if (alarm.endsTs !== null) return;
+  alarm.overTs = Math.max(ts, alarm.beganTs ?? ts);
+  alarm.overArrivedTs = nowTs;
   const { keepMs = 0 } = alarm.actions;
   if (keepMs === 0) {
     close(device, draft, as, nowTs);
@@ -220,7 +231,7 @@ const isOf = (snooze: Snooze, of: EventName) => nameKey(snooze.of) === nameKey(o
 
 /**
  * An alarm as its row has it. Times are in ms by the service's clock, except `sinceTs` and `lastFiringTs`, which are
- * timestamps of events. The columns say what each is for (`src/db/schema/10-alarms.sql`).
+ * timestamps of events, and `beganTs` and `overTs`, which are those of measurements. The columns say what each is for (`src/db/schema/10-alarms.sql`).
  */
 export type Alarm = {
   alarmId: number;
@@ -236,6 +247,10 @@ export type Alarm = {
   sinceTs: number;
   lastFiringTs: number;
   firings: number;
+  beganTs: number | null;
+  beganArrivedTs: number | null;
+  overTs: number | null;
+  overArrivedTs: number | null;
   event: SenseEvent;
   actions: Actions;
   sIds: string[];
@@ -274,7 +289,10 @@ export function quietNow(quiet: Quiet | null | undefined, nowTs: WallMs): Quiet 
 export const nameKey = ({ puId, stId, evId }: EventName): string => `${puId}/${stId}/${evId}`;
 
 /** The alarm that a firing opens; storing it assigns the `alarmId`. */
-function openedBy(signal: FiredSignal & { device: DeviceIdentity }): Alarm {
+function openedBy(
+  signal: FiredSignal & { device: DeviceIdentity },
+  began: AtMeasurement | null,
+): Alarm {
   const { device, pId, of, event, actions, isGlobal, sIds } = signal;
   return {
     alarmId: 0,
@@ -290,6 +308,10 @@ function openedBy(signal: FiredSignal & { device: DeviceIdentity }): Alarm {
     sinceTs: event.ts,
     lastFiringTs: event.ts,
     firings: 0,
+    beganTs: began?.ts ?? null,
+    beganArrivedTs: began?.arrivedTs ?? null,
+    overTs: null,
+    overArrivedTs: null,
     event,
     actions,
     sIds,
@@ -342,13 +364,17 @@ function whyNoNotice(device: DeviceDraft, fired: FiredAlarm): NotNotified | null
 }
 
 function open(device: DeviceDraft, fired: FiredAlarm): AlarmDraft {
-  const draft: AlarmDraft = { alarm: openedBy(fired), isNew: true, changes: [], ask: null };
-  note(draft, 'opened');
   const { carried } = device.before;
+  // An episode that began before alarms existed was announced then, and when it began is not known.
   const isCarried =
-    carried !== null && !device.isProfileOver && !carried.known.has(nameKey(fired.of));
-  // An episode that began before alarms existed was announced then.
-  if (isCarried && !fired.isFirst && fired.tells === 'alarm')
+    carried !== null &&
+    !device.isProfileOver &&
+    !carried.known.has(nameKey(fired.of)) &&
+    !fired.isFirst;
+  const alarm = openedBy(fired, isCarried ? null : fired.began);
+  const draft: AlarmDraft = { alarm, isNew: true, changes: [], ask: null };
+  note(draft, 'opened');
+  if (isCarried && fired.tells === 'alarm')
     Object.assign(draft.alarm, { told: 'told', announcedTs: device.nowTs, announcement: 1 });
   device.open.set(nameKey(fired.of), draft);
   return draft;
@@ -362,7 +388,7 @@ function goOn({ options, nowTs }: DeviceDraft, draft: AlarmDraft, fired: FiredAl
   alarm.movedTo = lastsWith(alarm, fired);
   // Its timer was postponed to that end.
   if (alarm.endsTs !== null && alarm.nextTs === alarm.endsTs) alarm.nextTs = nowTs;
-  alarm.endsTs = alarm.endsAs = null;
+  alarm.endsTs = alarm.endsAs = alarm.overTs = alarm.overArrivedTs = null;
   alarm.expiresTs = alarm.isReported ? arrivedTs + options.reportedForMs : null;
   note(draft, 'fired');
 }

@@ -322,6 +322,9 @@ export type AlarmNow = {
   acknowledgedTs: number | null;
   snoozedUntilTs: number | null;
   closedTs: number | null;
+  /** By its measurements; null if not known. */
+  beganTs: number | null;
+  overTs: number | null;
 };
 
 /** Only alarms that still exist. */
@@ -330,7 +333,7 @@ export async function listAlarmsNow(sql: Sql, alarmIds: readonly number[]): Prom
     name: 'alarms-now',
     text: `
       select a.id as "alarmId", a.acknowledged_at as "acknowledgedTs", a.closed_at as "closedTs",
-             s.until_at as "snoozedUntilTs"
+             a.began_at as "beganTs", a.over_at as "overTs", s.until_at as "snoozedUntilTs"
         from alarm a
         left join alarm_snooze s
           on s.device_id = a.device_id and s.pu_id = a.pu_id and s.st_id = a.st_id and s.ev_id = a.ev_id

@@ -202,7 +202,7 @@ export type Announced = {
   /** Null for a notice. */
   alarmId: number | null;
   announcement: number;
-  /** Since when the alarm has been open. */
+  /** Since when the alarm holds. */
   sinceTs: number;
   /** For a repeat: when its sense was last heard. */
   lastHeardTs?: number | undefined;

@@ -70,6 +70,16 @@ export const AlarmView = z
     state: AlarmState,
     sinceTs: ts.meta({ description: 'Time of the first firing, ms.' }),
     lastFiringTs: ts.meta({ description: 'Time of the newest firing, ms.' }),
+    beganTs: ts.nullable().meta({
+      description:
+        'The first measurement of what it fired for, ms; for a silence, since when nothing was heard. null: not recorded.',
+    }),
+    beganArrivedTs: ts.nullable().meta({ description: 'When that measurement arrived, ms.' }),
+    overTs: ts.nullable().meta({
+      description:
+        'The measurement that ended it, ms. null while its condition holds, if something else closed it, or if not recorded. It lasted `overTs` - `beganTs`.',
+    }),
+    overArrivedTs: ts.nullable().meta({ description: 'When that measurement arrived, ms.' }),
     firings: z.int(),
     values: z.array(Value).meta({
       description:
@@ -163,6 +173,8 @@ export type FiredSignal = {
   tells: 'notice' | 'alarm' | 'silent-alarm';
   /** The first firing of its episode. Always true for a reported event. */
   isFirst: boolean;
+  /** The first measurement of what it fired for; null if that is not known. */
+  began: AtMeasurement | null;
   /** Recent enough to notify people of it: `ingest.ringMaxAgeMs`. */
   isFresh: boolean;
   /** Its state is global: the episode lasts until the device leaves the purpose. */
@@ -180,8 +192,13 @@ export type FiredSignal = {
   movedTo: Place | null;
 };
 
+/** The time of a measurement or report, and when it arrived (null: not known); ms. */
+export type AtMeasurement = { ts: number; arrivedTs: WallMs | null };
+
 type MovedSignal = {
   kind: 'moved';
+  /** The time of the measurement or report that moved it, ms. */
+  ts: number;
   from: Place;
   /** Another state. */
   to: Place;
@@ -192,8 +209,8 @@ type MovedSignal = {
 /** What alarms learn of a device, in the order in which it happened, within the transaction that stores it. */
 export type AlarmSignal = { device: DeviceIdentity; arrivedTs: WallMs } & (
   | FiredSignal
-  /** Episodes that ended because a cause no longer agreed. */
-  | { kind: 'ended'; of: EventName[] }
+  /** Episodes that ended because a cause no longer agreed with the measurement of that `ts`. */
+  | { kind: 'ended'; of: EventName[]; ts: number }
   | MovedSignal
   /** Recent measurements of senses that an alarm of the device waits for. */
   | { kind: 'heard'; sIds: string[] }

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../lib/clock-readings.ts';
 import { coalesce } from '../lib/coalesce.ts';
+import { atMost } from '../lib/lru.ts';
 import { isUuid } from '../lib/text.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
@@ -80,8 +81,8 @@ type Refusal = { reason: 'wrong-token' | 'retired-token' | 'unknown'; accountId?
 export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): DeviceAuthenticator {
   const { db, keys, secretIds, bus, clock, maxRemembered = 100_000 } = deps;
   const { isDisabled = () => false, watch } = deps;
-  const known = new LRUCache<string, Known>({ max: maxRemembered });
-  const refusals = new LRUCache<string, Refusal & { untilTs: number }>({ max: maxRefusals });
+  const known = new LRUCache<string, Known>(atMost(maxRemembered));
+  const refusals = new LRUCache<string, Refusal & { untilTs: number }>(atMost(maxRefusals));
   const finder = createAccessFinder(db, (access) => {
     known.set(access.uuid, { access, token: null });
   });

@@ -3,6 +3,7 @@ import type { Sql } from '../db/sql.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams } from '../http/schema.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
+import { atMost } from '../lib/lru.ts';
 import {
   noSuchDevice,
   type refusalReasons,
@@ -199,7 +200,7 @@ type OfUuid = {
 class RefusalCounts {
   readonly #waiting = new Set<string>();
   readonly #known = new LRUCache<string, OfUuid>({
-    max: maxUuids,
+    ...atMost(maxUuids),
     disposeAfter: (_, uuid, reason) => void (reason === 'evict' && this.#waiting.delete(uuid)),
   });
 
@@ -317,7 +318,7 @@ type LetIn = { ts: number; sinceTs: number; isWritten: boolean };
 export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
   const { db, clock, onError, intervalMs = 2_000 } = deps;
   const refusals = new RefusalCounts();
-  const letIn = new LRUCache<number, LetIn>({ max: maxLetIn });
+  const letIn = new LRUCache<number, LetIn>(atMost(maxLetIn));
 
   function noteLetIn({ deviceId, uuid }: { deviceId: number; uuid: string }): void {
     const ts = clock();

@@ -11,6 +11,7 @@ import { coalesce } from '../lib/coalesce.ts';
 import { isUuid } from '../lib/text.ts';
 import { noSuchDevice, RotatedToken, TokenRotation } from './schema.ts';
 import type { Clock } from '../lib/clock-readings.ts';
+import { atMost } from '../lib/lru.ts';
 
 // 192 bits cannot be guessed, and 32 characters leave room in the 256 bytes that small MQTT clients reserve for the
 // whole CONNECT packet.
@@ -274,7 +275,7 @@ type DeviceIdentifier = {
 /** Looks up devices by uuid and caches them until the bus announces a change, or may have missed one. */
 export function createDeviceIdentifier(deps: DeviceIdentifierDeps): DeviceIdentifier {
   const { db, bus, isDisabled = () => false, maxRemembered = 100_000 } = deps;
-  const known = new LRUCache<string, DeviceIdentity>({ max: maxRemembered });
+  const known = new LRUCache<string, DeviceIdentity>(atMost(maxRemembered));
   const finder = createAccessFinder(db, ({ deviceId, uuid, accountId }) => {
     known.set(uuid, { deviceId, uuid, accountId });
   });

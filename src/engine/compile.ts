@@ -177,6 +177,12 @@ function compileEvent(
   const told = { causes, target, stId: state.stId, actions };
   const tells = tellsOf(told, purpose, reaches('people'));
   const hasEpisodes = tells === 'alarm' || tells === 'silent-alarm';
+  if (hasEpisodes)
+    for (const [at, keeps] of keepsBegin(causes).entries()) {
+      const cause = causes[at] as CompiledCause;
+      cause.keepsBegin = keeps;
+      cause.isSingle &&= keeps === null;
+    }
   const isTimed = causes.some(({ time }) => time !== null);
   const isSilent = !record && tells === 'nobody' && !reaches('device');
   return {
@@ -199,6 +205,22 @@ function compileEvent(
     isSilent,
     isSpentAtOnce: isSilent && isSpentAtOnce && !isTimed,
   };
+}
+
+/**
+ * What each cause of an event keeps. If every window is one outcome, the event begins with the measurement that fires
+ * it, and nothing is kept. Nor is it of long windows that allow for disagreement: it would be as long as they are.
+ */
+function keepsBegin(causes: readonly CompiledCause[]): KeepsBegin[] {
+  const isAtOnce = causes.every(({ windowLength, time }) => windowLength === 1 && time === null);
+  return causes.map((cause) => {
+    if (isAtOnce || cause.time?.noneForMs) return null;
+    if (cause.time?.forMs) return 'first';
+    const isEach = cause.slack > 0 || (cause.time?.maxAgeMs ?? null) !== null;
+    if (!isEach) return 'first';
+    // With `maxAgeMs` no window is longer than 64.
+    return cause.windowLength <= wordBits || cause.time?.maxAgeMs ? 'each' : null;
+  });
 }
 
 /**
@@ -233,12 +255,17 @@ export type CompiledCause = {
   slack: number;
   /** Its time members; null if it has none. */
   time: TimeMembers | null;
-  /** Whether its window is one outcome without a baseline. Such evidence is replaced instead of changed. */
+  /** What it keeps of its begin; null if its event opens no alarm. */
+  keepsBegin: KeepsBegin;
+  /** Whether its window is one outcome and nothing else. Such evidence is replaced instead of changed. */
   isSingle: boolean;
   /** The cost of judging a measurement (1 for a cause with two limits), and the extra cost if its evidence changes. */
   cost: number;
   costOfChange: number;
 };
+
+/** What a cause keeps of its begin: the first of a run, or each outcome that agreed; null: nothing. */
+export type KeepsBegin = 'first' | 'each' | null;
 
 /** As in the purpose (ms); null if absent. */
 export type TimeMembers = {
@@ -279,6 +306,7 @@ function compileCause(cause: Cause): CompiledCause {
     windowLength,
     slack: windowLength - needed,
     time,
+    keepsBegin: null,
     isSingle: windowLength === 1 && threshold?.relative !== true,
     cost: costOf(cause),
     costOfChange: time ? costOfTime : windowLength === 1 ? 1 : 2,
@@ -465,8 +493,11 @@ function weightOf(events: LiveEvent[], causesBySense: CausesBySense): Weight {
   }
   for (const { causes } of events) {
     weight.causes += causes.length;
-    for (const { windowLength, time } of causes)
-      weight.outcomes += windowLength + (time ? outcomesOfTime(windowLength, time) : 0);
+    for (const { windowLength, time, keepsBegin: keeps } of causes)
+      weight.outcomes +=
+        windowLength +
+        (time ? outcomesOfTime(windowLength, time) : 0) +
+        (keeps === 'each' ? outcomesOfBegin * windowLength : 0);
   }
   return weight;
 }
@@ -496,6 +527,9 @@ export function timedOf(events: LiveEvent[]): Timed {
     withRuns,
   };
 }
+
+/** The memory that `ts` and arrival of an outcome take, in outcomes of a window. */
+const outcomesOfBegin = 48;
 
 /** The memory that time members take, in outcomes of a window. */
 function outcomesOfTime(windowLength: number, { over, maxAgeMs }: TimeMembers): number {
@@ -540,6 +574,9 @@ export type Moment = { t: number; arrivedTs: WallMs };
 /** Whom firings concern. A `notice` notifies each time and is not kept; a `silent-alarm` is kept without notifying. */
 export type Tells = 'nobody' | 'notice' | 'alarm' | 'silent-alarm';
 
+/** The measurement that something began with: its `ts`, and when it arrived; null: not known. Ms. */
+export type Began = { ts: number; arrivedTs: WallMs | null };
+
 /** An event that fired. */
 export type Firing = {
   event: SenseEvent;
@@ -555,6 +592,8 @@ export type Firing = {
    * that it completes. For a silence: 0.
    */
   ageMs: number;
+  /** The first measurement of what it fired for; null if that is not known, or if the event has no episodes. */
+  began: Began | null;
 };
 
 /** A move of the device. There is no `event` if it entered the state it was in. */

@@ -1,6 +1,7 @@
 import type { EventName } from '../contract/event.ts';
 import type { Measurement } from '../contract/values.ts';
 import type { CauseReader, Evaluated, LiveEvent, Moment, Profile, Timed } from './compile.ts';
+import { notBegun } from './begin.ts';
 import {
   collect,
   deferInto,
@@ -151,10 +152,10 @@ export class Evaluator {
       this.#cost += reader.cost + 1;
       return this.#leadsOn(event, given.moment.t, outcome);
     }
-    const { val, once, moment } = given;
+    const { moment } = given;
     const evidence = event.isTimed
       ? collectTimed(reader, draft, given, false)
-      : collect(reader, draft, val, once, false);
+      : collect(reader, draft, given, false);
     this.#cost += evidence ? reader.cost + reader.costOfChange : reader.cost;
     // Stored evidence never completes its event: the event would have fired and used it up.
     if (!evidence || !isComplete(event, evidence)) return false;
@@ -176,7 +177,8 @@ function agreedOnce({ val, ts }: Agreed): CauseEvidence {
   // Negative zero would not survive JSON.
   const agreed = { val: typeof val === 'number' ? val + 0 : storable(val), ts };
   const baseline = undefined;
-  return { of: 1, matched: 1, bits: 1, words: null, ahead: 0, leaving: 0, baseline, agreed };
+  const begun = notBegun;
+  return { of: 1, matched: 1, bits: 1, words: null, ahead: 0, leaving: 0, baseline, agreed, begun };
 }
 
 const noTicks: Evaluated[] = [];

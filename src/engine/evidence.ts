@@ -1,6 +1,7 @@
 import type { Measurement } from '../contract/values.ts';
 import { countOnes, lastWord, noWords, wordBits, wordMask } from './arithmetic.ts';
-import type { CauseReader, CompiledCause, LiveEvent, Moment } from './compile.ts';
+import { begunAfter, notBegun, pair } from './begin.ts';
+import type { Began, CauseReader, CompiledCause, LiveEvent, Moment } from './compile.ts';
 import {
   type Agreed,
   type CauseEvidence,
@@ -13,7 +14,8 @@ import { judge } from './thresholds.ts';
 
 export function emptyWindow(baseline: number | undefined): CauseEvidence {
   const agreed = undefined;
-  return { of: 0, matched: 0, bits: 0, words: null, ahead: 0, leaving: 0, baseline, agreed };
+  const begun = notBegun;
+  return { of: 0, matched: 0, bits: 0, words: null, ahead: 0, leaving: 0, baseline, agreed, begun };
 }
 
 /**
@@ -24,8 +26,9 @@ const disagreedOnce: CauseEvidence = { ...emptyWindow(undefined), of: 1 };
 
 /** A copy that `addOutcome` may change. */
 function copyOf(evidence: CauseEvidence): CauseEvidence {
-  const { of, matched, bits, words, ahead, leaving, baseline, agreed } = evidence;
-  return { of, matched, bits, words: words && words.slice(), ahead, leaving, baseline, agreed };
+  const { of, matched, bits, words, ahead, leaving, baseline, agreed, begun } = evidence;
+  const own = words && words.slice();
+  return { of, matched, bits, words: own, ahead, leaving, baseline, agreed, begun };
 }
 
 /** Whether the window is full of outcomes that disagreed, so that one more changes nothing. */
@@ -72,14 +75,14 @@ export function windowOf(
   cause: CompiledCause,
   of: number,
   words: number[],
-  { agreed, baseline }: Pick<CauseEvidence, 'agreed' | 'baseline'>,
+  { agreed, baseline, begun }: Pick<CauseEvidence, 'agreed' | 'baseline' | 'begun'>,
 ): CauseEvidence {
   let matched = 0;
   for (const word of words) matched += countOnes(word);
   if (matched === 0) return disagreed(cause, of, baseline);
   const isShort = cause.windowLength <= wordBits;
   const [bits, long] = isShort ? [words[0] ?? 0, null] : [0, words];
-  return { of, matched, bits, words: long, ahead: 0, leaving: 0, baseline, agreed };
+  return { of, matched, bits, words: long, ahead: 0, leaving: 0, baseline, agreed, begun };
 }
 
 /** A window of `of` outcomes that disagreed. */
@@ -297,17 +300,16 @@ export function endsEpisode(
 export type GivenValue = Pick<Measurement, 'val'> & { moment: Moment; once: CauseEvidence };
 
 /**
- * Adds a measurement to what an event's reading causes have collected. `once` is what it makes of a window of one
- * outcome if it agrees (`agreedOnce`). Returns the event's evidence, or null if it did not change: no cause evaluates
- * such a value, or it repeats earlier outcomes. `isLeaving`: only causes that disagree take it.
+ * Adds a measurement to what an event's reading causes have collected. Returns the event's evidence, or null if it did
+ * not change: no cause evaluates such a value, or it repeats earlier outcomes. `isLeaving`: only causes that disagree take it.
  */
 export function collect(
   { event, causes: indexes, limits }: CauseReader,
   draft: EvidenceDraft,
-  val: Measurement['val'],
-  once: CauseEvidence,
+  given: GivenValue,
   isLeaving: boolean,
 ): EventEvidence | null {
+  const { val, once } = given;
   const base = draft.baseOf(event.index);
   let before = draft.get(event.index);
   const isInEpisode = before !== null && before.isInEpisode;
@@ -332,7 +334,7 @@ export function collect(
     } else {
       const isOwn = collected !== null && collected !== base?.causes[index];
       const window = isOwn ? collected : draft.openCause(event, own, index);
-      own.holding += collectMore(cause, window, val, agrees, once);
+      own.holding += collectMore(cause, window, given, agrees);
     }
   }
   if (own && ended) draft.endEpisode(event, own);
@@ -355,17 +357,26 @@ function isAsBefore(
   return collected !== null && !beginsAt(val, cause, collected) && isAllDisagreed(collected, cause);
 }
 
+/** The measurement as something that began with it. While stored evidence is read again its arrival is not known. */
+export const beganAt = ({ once, moment }: GivenValue): Began => ({
+  ts: once.agreed?.ts ?? moment.t,
+  arrivedTs: Number.isNaN(moment.arrivedTs) ? null : moment.arrivedTs,
+});
+
 /** Returns by how much the number of causes that hold changes. */
 function collectMore(
   cause: CompiledCause,
   window: CauseEvidence,
-  val: Measurement['val'],
+  given: GivenValue,
   agrees: boolean,
-  { agreed }: CauseEvidence,
 ): -1 | 0 | 1 {
-  const held = window.matched >= cause.needed;
+  const { matched } = window;
+  const { val, once } = given;
+  const held = matched >= cause.needed;
   if (typeof val === 'number' && beginsAt(val, cause, window)) window.baseline = val + 0;
-  addOutcome(window, cause, agrees ? agreed : undefined);
+  addOutcome(window, cause, agrees ? once.agreed : undefined);
+  if (cause.keepsBegin !== null)
+    window.begun = begunAfter(cause.keepsBegin, window, matched, agrees ? beganAt(given) : null);
   const holds = window.matched >= cause.needed;
   if (holds === held) return 0;
   return holds ? 1 : -1;
@@ -401,7 +412,7 @@ function collectDeferred(
   { event, causes: indexes, limits }: CauseReader,
   draft: EvidenceDraft,
   vals: number[],
-  onces: CauseEvidence[],
+  givens: GivenValue[],
   from: number,
   end: number,
 ): void {
@@ -432,8 +443,15 @@ function collectDeferred(
         window = draft.openCause(event, own, index);
       }
       // The newest outcome that agreed is the lowest bit.
-      const newest = outcomes === 0 ? undefined : onces[next - 1 - lowestOne(outcomes)]?.agreed;
-      addOutcomes(window, cause, outcomes, count, newest);
+      const newest = outcomes === 0 ? undefined : givens[next - 1 - lowestOne(outcomes)];
+      addOutcomes(window, cause, outcomes, count, newest?.once.agreed);
+      if (cause.keepsBegin !== null) {
+        // As many of the newest agreed.
+        const inRow = Math.min(count, lowestOne(~outcomes));
+        const began = inRow === 0 ? undefined : givens[next - inRow];
+        if (!began) window.begun = notBegun;
+        else if (inRow < count || window.begun?.length === 0) window.begun = pair(beganAt(began));
+      }
     }
     if (window && own) own.holding += Number(window.matched >= cause.needed) - Number(held);
   }
@@ -456,7 +474,7 @@ const leastDeferred = 8;
 class DeferredNumbers {
   readonly #readers: CauseReader[];
   readonly #vals: number[] = [];
-  readonly #onces: CauseEvidence[] = [];
+  readonly #givens: GivenValue[] = [];
   /** By reader: the last cause that kept its event from firing, as an index into the reader's limits. */
   readonly #blocking: number[];
   /** By reader with `isNewestOnly`: whether its event is in an episode, which a number that disagrees ends. */
@@ -476,10 +494,10 @@ class DeferredNumbers {
     this.#offering = readers.length;
   }
 
-  /** Adds a number, which each reader must then take or defer. `once`: as for `collect`. */
-  push(val: number, once: CauseEvidence): void {
+  /** Adds a number, which each reader must then take or defer. */
+  push(val: number, given: GivenValue): void {
     this.#vals.push(val);
-    this.#onces.push(once);
+    this.#givens.push(given);
   }
 
   /** Whether the reader defers the newest number. If not, it has now collected all earlier ones. */
@@ -550,15 +568,8 @@ class DeferredNumbers {
     if (from >= end || from >= (this.#until[index] as number)) return;
     const reader = this.#readers[index] as CauseReader;
     const newest = end - 1;
-    if (reader.isNewestOnly)
-      collect(
-        reader,
-        draft,
-        this.#vals[newest] as number,
-        this.#onces[newest] as CauseEvidence,
-        false,
-      );
-    else collectDeferred(reader, draft, this.#vals, this.#onces, from, end);
+    if (reader.isNewestOnly) collect(reader, draft, this.#givens[newest] as GivenValue, false);
+    else collectDeferred(reader, draft, this.#vals, this.#givens, from, end);
   }
 }
 
@@ -566,9 +577,10 @@ class DeferredNumbers {
 export function deferInto(
   readers: CauseReader[],
   all: Deferred,
-  { val, once }: GivenValue,
+  given: GivenValue,
   draft: EvidenceDraft,
 ): DeferredNumbers | null {
+  const { val } = given;
   let deferred = all.get(readers);
   if (typeof val !== 'number') {
     // `isAny` agrees with positions too.
@@ -580,7 +592,7 @@ export function deferInto(
     if (!readers.some(({ isLong, isNewestOnly }) => isLong || isNewestOnly)) return null;
     all.set(readers, (deferred = new DeferredNumbers(readers, draft)));
   }
-  deferred.push(val, once);
+  deferred.push(val, given);
   return deferred;
 }
 

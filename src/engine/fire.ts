@@ -16,6 +16,7 @@ import type {
   MoveTarget,
   Profile,
 } from './compile.ts';
+import { beganOf } from './begin.ts';
 import { collect, type Deferred, emptyWindow, EvidenceDraft, type GivenValue } from './evidence.ts';
 import {
   type Agreed,
@@ -151,7 +152,8 @@ export function fire(
     const found = senseEventOf({ pId, puId: live.place.puId, event, ts }, evidence, nowTs);
     const { name, record, actions, tells } = event;
     const isFirst = !evidence.isInEpisode;
-    outcome.firings.push({ event: found, name, record, actions, tells, isFirst, ageMs });
+    const began = event.hasEpisodes ? beganOf(event, evidence, { ts, arrivedTs: nowTs }) : null;
+    outcome.firings.push({ event: found, name, record, actions, tells, isFirst, ageMs, began });
   }
   live.draftOf(event).set(event.index, useUp(event, evidence));
 }
@@ -336,7 +338,7 @@ function show(
   const isEmptied = !event.isGlobal || !isKept.windows;
   if (isEmptied && !event.isTimed && !draft.get(event.index)?.isInEpisode) return 0;
   if (event.isTimed) collectTimed(reader, draft, given, true);
-  else collect(reader, draft, given.val, given.once, true);
+  else collect(reader, draft, given, true);
   return reader.cost;
 }
 

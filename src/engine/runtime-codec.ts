@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Measurement } from '../contract/values.ts';
 import { noWords, wordBits, wordsOfWindow } from './arithmetic.ts';
+import { decodeBegun, encodeBegun, notBegun, type StoredBegun } from './begin.ts';
 import type { CompiledCause, LiveEvent, Profile } from './compile.ts';
 import { Evaluator } from './evaluator.ts';
 import {
@@ -20,7 +21,10 @@ import { disagreed, emptyWindow, holds, windowOf } from './evidence.ts';
 
 type StoredCause = 0 | [of: number, outcomes?: 0 | 1 | string, agreed?: number, baseline?: number];
 type StoredLately = 0 | (0 | [of: number, outcomes?: 0 | 1 | string])[];
-type StoredEpisode = 0 | 1 | [inEpisode: 0 | 1, lately: StoredLately, time: 0 | StoredTime];
+type StoredEpisode =
+  | 0
+  | 1
+  | [inEpisode: 0 | 1, lately: StoredLately, time: 0 | StoredTime, begun?: (0 | StoredBegun)[]];
 type StoredEvent = [episode: StoredEpisode, ...causes: StoredCause[]];
 type StoredEvidence = Record<string, number | OldEvent>;
 
@@ -77,15 +81,31 @@ function readEvent(
 ): EventEvidence | null {
   if (!given) return null;
   const [episode, ...stored] = given;
-  const causes = event.causes.map((cause, index) => readCause(cause, stored[index] ?? 0, agreed));
-  const [began, lately, time] =
+  const [began, lately, time, begun = []] =
     typeof episode === 'number' ? [episode, 0 as const, 0 as const] : episode;
+  const causes = event.causes.map((cause, index) => {
+    const window = readCause(cause, stored[index] ?? 0, agreed);
+    return window && withBegun(cause, window, begun[index] ?? 0);
+  });
   const isInEpisode = began === 1;
   const read = { causes, isInEpisode, lately: readLately(event, lately), time: null, holding: 0 };
   if (event.isTimed)
     return withTime(event, read, decodeTime(time === 0 ? null : time, causes.length));
   read.holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
   return read;
+}
+
+/** An earlier version, or none, stored no begin of a window in which it would be kept: it is not known. */
+function withBegun(
+  { keepsBegin: keeps }: CompiledCause,
+  window: CauseEvidence,
+  stored: 0 | StoredBegun,
+): CauseEvidence {
+  if (keeps === null || window.matched === 0) return window;
+  if (stored !== 0) return { ...window, begun: decodeBegun(stored) };
+  const newest = (window.words?.[0] ?? window.bits) & 1;
+  const isUnknown = keeps === 'each' || newest === 1 || window.matched === window.of;
+  return isUnknown ? { ...window, begun: null } : window;
 }
 
 function readLately({ causes }: LiveEvent, stored: StoredLately): EventEvidence['lately'] {
@@ -121,7 +141,7 @@ function readWindow(
     outcomes === 1
       ? wordsOfWindow(windowLength, (age) => age < of)
       : decodeWords(outcomes, windowLength);
-  return windowOf(cause, of, words, { agreed, baseline });
+  return windowOf(cause, of, words, { agreed, baseline, begun: notBegun });
 }
 
 /**
@@ -151,7 +171,8 @@ function readOldCause(cause: CompiledCause, old: OldCause | null): CauseEvidence
   const { window, baseline } = old;
   const newest = window.length - 1;
   const words = wordsOfWindow(cause.windowLength, (age) => window[newest - age] === '1');
-  return windowOf(cause, window.length, words, { agreed: agreedOf(old), baseline });
+  const kept = { agreed: agreedOf(old), baseline, begun: notBegun };
+  return withBegun(cause, windowOf(cause, window.length, words, kept), 0);
 }
 
 function agreedOf({ agreed }: OldCause): Agreed | undefined {
@@ -315,8 +336,10 @@ function decodeWords(text: string, windowLength: number): number[] {
  * log:    rows of `evidence_log` with this base contain what was added since; absent: nothing was
  * number: the index of the event's evidence in `events`
  * event:  [inEpisode, cause, …]      inEpisode is 1 or 0; trailing causes that are 0 are omitted
- *         [[inEpisode, lately, time], cause, …]     lately: 0, or for each lenient cause [of, outcomes], for others 0
+ *         [[inEpisode, lately, time, begun], cause, …]
+ *                                    lately: 0, or for each lenient cause [of, outcomes], for others 0
  *                                    time: for an event with time members (`encodeTime`), or 0
+ *                                    begun: absent, or for each cause what its begin is read from, or 0
  * cause:  0                          nothing is collected
  *         [of]                       that many outcomes, none of which agreed
  *         [of, outcomes, agreed]     agreed: the index of the newest that agreed
@@ -379,14 +402,18 @@ function encodeEvent(event: LiveEvent, evidence: EventEvidence, agreed: AgreedTa
   return `${text}]`;
 }
 
-function encodeEpisode(event: LiveEvent, { isInEpisode, lately, time }: EventEvidence): string {
+function encodeEpisode(event: LiveEvent, evidence: EventEvidence): string {
+  const { isInEpisode, lately, time, causes } = evidence;
   const began = isInEpisode ? '1' : '0';
   const stored = time && encodeTime(time);
-  if (!lately && !stored) return began;
+  const begun = causes.some((cause) => cause?.begun?.length)
+    ? `,${JSON.stringify(causes.map((cause) => (cause?.begun?.length ? encodeBegun(cause.begun) : 0)))}`
+    : '';
+  if (!lately && !stored && begun === '') return began;
   const windows = lately?.map((window, index) =>
     window ? encodeLately(window, event.causes[index]?.windowLength ?? 1) : '0',
   );
-  return `[${began},${windows ? `[${windows.join()}]` : '0'},${JSON.stringify(stored ?? 0)}]`;
+  return `[${began},${windows ? `[${windows.join()}]` : '0'},${JSON.stringify(stored ?? 0)}${begun}]`;
 }
 
 function encodeLately(window: CauseEvidence, windowLength: number): string {
@@ -473,15 +500,19 @@ function haveSame(one: CauseEvidence | null, other: CauseEvidence | null): boole
     one.matched === other.matched &&
     one.bits === other.bits &&
     one.agreed === other.agreed &&
+    haveSameNumbers(one.begun, other.begun) &&
     Object.is(one.baseline, other.baseline) &&
-    haveSameWords(one.words, other.words)
+    haveSameNumbers(one.words, other.words)
   );
 }
 
-function haveSameWords(one: number[] | null, other: number[] | null): boolean {
-  if (!one || !other) return one === other;
-  for (let index = 0; index < one.length; index++) if (one[index] !== other[index]) return false;
-  return one.length === other.length;
+function haveSameNumbers(one: readonly number[] | null, other: readonly number[] | null): boolean {
+  if (one === other) return true;
+  if (!one || !other || one.length !== other.length) return false;
+  for (let index = 0; index < one.length; index++) {
+    if (!Object.is(one[index], other[index])) return false;
+  }
+  return true;
 }
 
 /** Measurements by sense: its name, the first time, and for each measurement the time since the last and its value. */
@@ -550,7 +581,7 @@ export async function replay(
   for (const { measurements } of added) {
     for (const measurement of decodeMeasurements(measurements)) {
       // Profiles with time members, which depend on the time of arrival, have no log.
-      evaluator.measure(measurement, { t: measurement.ts, arrivedTs: measurement.ts }, false);
+      evaluator.measure(measurement, { t: measurement.ts, arrivedTs: Number.NaN }, false);
       if (evaluator.cost < until) continue;
       await yieldToEventLoop();
       until = evaluator.cost + costAtOnce;

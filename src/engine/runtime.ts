@@ -14,6 +14,13 @@ import type { WallMs } from '../lib/clock-readings.ts';
 export type Agreed = Readonly<Pick<Measurement, 'val' | 'ts'>>;
 
 /**
+ * Where a cause's begin is read from: `ts` and arrival of a measurement, one after the other (NaN: the arrival is not
+ * known). Of a cause that needs its outcomes in a row, the first of those that agree. Of one that needs n of m, each
+ * that agreed, the oldest first. Null: an earlier version collected the window, and nothing is known of it.
+ */
+export type Begun = readonly number[] | null;
+
+/**
  * What one cause has collected: the outcomes of its last measurements, and the baseline of a `relative` cause. All
  * members are always present, so that reading them is fast.
  */
@@ -32,6 +39,8 @@ export type CauseEvidence = {
   baseline: number | undefined;
   /** The newest that agreed, while the window holds one that did. */
   agreed: Agreed | undefined;
+  /** What its begin is read from (`begin.ts`); empty if it keeps none. */
+  begun: Begun;
 };
 
 /** `holding`: how many causes hold. `isInEpisode`: the event has fired, and no cause has disagreed since. */

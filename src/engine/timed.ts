@@ -1,5 +1,6 @@
 import type { Sense } from '../contract/configuration.ts';
 import type { Measurement } from '../contract/values.ts';
+import { begunAfter, newestBegun } from './begin.ts';
 import { addToBins, statisticOf, wordBits, wordsOfWindow } from './arithmetic.ts';
 import type { CauseReader, CompiledCause, LiveEvent, Profile } from './compile.ts';
 import { afterListening, afterPauses, type Listening, pauseMs } from './last-seen.ts';
@@ -16,6 +17,7 @@ import {
 import { comparedNumber, judge } from './thresholds.ts';
 import {
   addOutcome,
+  beganAt,
   type EvidenceDraft,
   emptyWindow,
   endsEpisode,
@@ -68,8 +70,10 @@ function takeInto(
   { event, index, draft, own, t, agrees }: Found,
   cause: CompiledCause,
   time: CauseTime,
-  { val, moment, once: { agreed } }: GivenValue,
+  given: GivenValue,
 ): CauseTime {
+  const { val, moment, once } = given;
+  const { agreed } = once;
   const { forMs = null, noneForMs = null, maxAgeMs = null } = cause.time ?? {};
   if (noneForMs !== null) {
     return { ...time, silence: { sinceTs: moment.arrivedTs, completeTs: null } };
@@ -77,13 +81,17 @@ function takeInto(
   const window = draft.openCause(event, own, index);
   if (cause.relative && typeof val === 'number') window.baseline ??= val + 0;
   const agreedT = agrees ? t : time.agreedT;
+  const { matched } = window;
+  const { keepsBegin } = cause;
+  if (forMs !== null) countInRun(window, agrees ? agreed : undefined);
+  else addOutcome(window, cause, agrees ? agreed : undefined);
+  if (keepsBegin !== null)
+    window.begun = begunAfter(keepsBegin, window, matched, agrees ? beganAt(given) : null);
   if (forMs !== null) {
-    countInRun(window, agrees ? agreed : undefined);
     const asked = { forMs, needed: cause.needed };
     const run = agrees ? goOn(time.run, asked, window.of, t, moment) : null;
     return { ...time, agreedT, run };
   }
-  addOutcome(window, cause, agrees ? agreed : undefined);
   if (maxAgeMs === null) return { ...time, agreedT };
   const outcomeTs = [...(time.outcomeTs ?? []), t].slice(-cause.windowLength);
   return { ...time, agreedT, outcomeTs };
@@ -141,7 +149,8 @@ function newestOf(window: CauseEvidence, cause: CompiledCause, count: number): C
     (((given[Math.floor(age / wordBits)] ?? 0) >> (age % wordBits)) & 1) === 1;
   const words = wordsOfWindow(cause.windowLength, (age) => age < count && hasAgreed(age));
   // Copied, because `windowOf` may return a shared object.
-  return { ...windowOf(cause, count, words, window) };
+  const left = windowOf(cause, count, words, window);
+  return { ...left, begun: newestBegun(window.begun, left.matched) };
 }
 
 /** Thresholds with more numbers are not checked, because that would take longer than a warning may. */
@@ -311,8 +320,8 @@ function anew(time: CauseTime): CauseTime {
 }
 
 /** For a run, whose outcomes are only counted. */
-function withoutBaseline({ of, matched, agreed }: CauseEvidence): CauseEvidence {
-  return { ...emptyWindow(undefined), of, matched, agreed };
+function withoutBaseline({ of, matched, agreed, begun }: CauseEvidence): CauseEvidence {
+  return { ...emptyWindow(undefined), of, matched, agreed, begun };
 }
 
 /**

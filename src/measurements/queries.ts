@@ -48,14 +48,50 @@ type PointRow = {
 const fewSenses = 4;
 
 /**
- * At most `limit` points after `after`, newest first. If there are many senses, a few points of each show where the
- * page ends. So it reads some pages and an index entry per sense, not a page per sense.
+ * At most `limit` points after `after`, newest first. `nowTs`: most points are about as old as that or older. A page of
+ * many senses comes from the newest times first, because each sense is looked up in each chunk of a range.
  */
 export async function listMeasurements(
   sql: Sql,
   range: MeasurementRange,
   limit: number,
+  nowTs: number,
   after?: MeasurementCursor,
+): Promise<PointRow[]> {
+  if (range.senses.length <= fewSenses) return listNewest(sql, range, limit, after);
+  const found: PointRow[] = [];
+  for (const span of spansBack(range, after?.[0] ?? nowTs)) {
+    found.push(...(await listNewest(sql, { ...range, ...span }, limit - found.length, after)));
+    if (found.length === limit) break;
+  }
+  return found;
+}
+
+/**
+ * Parts of a range, newest first: the first begins a day before `nowTs`, and each is four times as long as the one
+ * before, so that what is recent is found in few chunks, and what is old in few parts. Times in ms, inclusive.
+ */
+function* spansBack(
+  { start, end }: { start: number; end: number },
+  nowTs: number,
+): Generator<{ start: number; end: number }> {
+  let left = end;
+  for (let lengthMs = dayMs; left >= start; lengthMs *= 4) {
+    const from = Math.max(start, Math.min(left, nowTs) - lengthMs);
+    yield { start: from, end: left };
+    left = from - 1;
+  }
+}
+
+/**
+ * If there are many senses, a few points of each show where the page ends. So it reads some pages and an index entry
+ * per sense, not a page per sense.
+ */
+async function listNewest(
+  sql: Sql,
+  range: MeasurementRange,
+  limit: number,
+  after: MeasurementCursor | undefined,
 ): Promise<PointRow[]> {
   const read = async (from: MeasurementRange, ofEach: number) =>
     (await sql.query<PointRow>(listMeasurementsQuery(from, limit, after, ofEach))).rows;
@@ -83,10 +119,15 @@ function listMeasurementsQuery(
   ofEach = limit,
 ): QueryConfig {
   const [ts, micros, sId] = after ?? [end + 1, 0, ''];
+  // For few senses the bounds come from a sub-select, so that the plan over all chunks is made once: planning each
+  // query anew must never look cheaper. But then TimescaleDB compares them with each chunk for each sense, which takes
+  // eight times as long as a look into the chunk's index. For many senses it compares parameters, and once.
+  const isFew = senses.length <= fewSenses;
+  const [firstTs, endTs] = isFew
+    ? ['asked.first_ts', 'asked.end_ts']
+    : ['ms_to_timestamp($3)', 'ms_to_timestamp($4::bigint + 1)'];
   return {
-    name: 'list-measurements',
-    // The parameters are in a sub-select, so that the plan over all chunks is made once: planning each query anew
-    // must never look cheaper.
+    name: isFew ? 'list-measurements' : 'list-measurements-of-many',
     text: `
       select wanted.s_id, found.ts, found.micros, found.val, found.long
         from (select $1::bigint[] as series_ids, $2::text[] as s_ids,
@@ -99,7 +140,7 @@ function listMeasurementsQuery(
          select m.ts, (extract(microseconds from m.ts)::bigint % 1000)::integer as micros, m.val, m.long
            from measurement m
           where m.series_id = wanted.series_id
-            and m.ts >= asked.first_ts and m.ts < asked.end_ts
+            and m.ts >= ${firstTs} and m.ts < ${endTs}
             and m.ts < case when wanted.s_id < asked.after_s_id collate "C"
                             then asked.after_ts + interval '1 microsecond'
                             else asked.after_ts end
@@ -121,32 +162,31 @@ function listMeasurementsQuery(
   };
 }
 
-/** The times in ms of the oldest and the newest number (not position) in a range; null if it has none. */
-async function findBounds(
+/** The time in ms of the newest number or position in a range; null if it has none. `nowTs` as in `listMeasurements`. */
+async function findNewest(
   sql: Sql,
-  { senses, start, end }: MeasurementRange,
-): Promise<{ oldest: number; newest: number } | null> {
-  const edge = (direction: 'asc' | 'desc') => `(
-    select m.ts
-      from measurement m
-     where m.series_id = wanted.series_id
-       and m.ts >= asked.first_ts and m.ts < asked.end_ts
-     order by m.ts ${direction}
-     limit 1)`;
-  const { rows } = await sql.query<{ oldest: number | null; newest: number | null }>({
-    name: 'find-measurement-bounds',
-    text: `
-      select min(oldest.ts) as oldest, max(newest.ts) as newest
-        from (select $1::bigint[] as series_ids,
-                     ms_to_timestamp($2) as first_ts, ms_to_timestamp($3::bigint + 1) as end_ts
-              offset 0) asked
-       cross join unnest(asked.series_ids) as wanted (series_id)
-       cross join lateral ${edge('asc')} oldest
-       cross join lateral ${edge('desc')} newest`,
-    values: [senses.map(({ seriesId }) => seriesId), start, end],
-  });
-  const { oldest, newest } = rows[0] ?? {};
-  return typeof oldest === 'number' && typeof newest === 'number' ? { oldest, newest } : null;
+  range: MeasurementRange,
+  nowTs: number,
+): Promise<number | null> {
+  for (const { start, end } of spansBack(range, nowTs)) {
+    const { rows } = await sql.query<{ newest: number | null }>({
+      name: 'find-newest-measurement',
+      text: `
+        select max(newest.ts) as newest
+          from unnest($1::bigint[]) as wanted (series_id)
+         cross join lateral (
+           select m.ts
+             from measurement m
+            where m.series_id = wanted.series_id
+              and m.ts >= ms_to_timestamp($2) and m.ts < ms_to_timestamp($3::bigint + 1)
+            order by m.ts desc
+            limit 1) newest`,
+      values: [range.senses.map(({ seriesId }) => seriesId), start, end],
+    });
+    const newest = rows[0]?.newest;
+    if (typeof newest === 'number') return newest;
+  }
+  return null;
 }
 
 /** For a number, `long` is NaN in the table. */
@@ -402,7 +442,8 @@ export function latestQuery(deviceIds: number[], senses: string[] | undefined): 
   };
 }
 
-const weekMs = 7 * 24 * hourMs;
+const dayMs = 24 * hourMs;
+const weekMs = 7 * dayMs;
 
 /** The most rows in one statement's result, which is all that is ever in memory. */
 const maxRows = 1_000;
@@ -412,17 +453,18 @@ const maxPointsSpanMs = 4 * weekMs;
 
 /**
  * Yields all buckets of a range, newest first, about a thousand at a time. However slowly they are read, no more is
- * in memory and no transaction stays open. `tz`: whose days and months the buckets follow.
+ * in memory and no transaction stays open. `tz`: whose days and months the buckets follow. `nowTs` as in
+ * `listMeasurements`.
  */
 export function walkBuckets(
   sql: Sql,
   kind: HistoryKind,
   range: MeasurementRange,
-  { width, tz }: { width: BucketWidth; tz: string },
+  { width, tz, nowTs }: { width: BucketWidth; tz: string; nowTs: number },
 ): AsyncGenerator<BucketView[]> {
   return tz === 'UTC' && width.unit !== 'mo'
-    ? walkEvenBuckets(sql, kind, range, width.count * unitMs[width.unit])
-    : walkLocalBuckets(sql, range, width, tz);
+    ? walkEvenBuckets(sql, kind, range, width.count * unitMs[width.unit], nowTs)
+    : walkLocalBuckets(sql, range, width, tz, nowTs);
 }
 
 /** Buckets of equal length. Long ranges in whole hours come from the hourly aggregate, if there is one. */
@@ -431,19 +473,21 @@ async function* walkEvenBuckets(
   kind: HistoryKind,
   range: MeasurementRange,
   widthMs: number,
+  nowTs: number,
 ): AsyncGenerator<BucketView[]> {
-  const bounds = await findBounds(sql, range);
-  if (!bounds) return;
-  const start = Math.max(range.start, bounds.oldest);
-  let end = Math.min(range.end, bounds.newest);
-  const hours = kind === 'timescaledb' && widthMs % hourMs === 0 && end - start > weekMs;
+  const { start } = range;
+  const newestTo = (end: number) => findNewest(sql, { ...range, end }, nowTs);
+  let end = await newestTo(range.end);
+  if (end === null) return;
+  const hours =
+    kind === 'timescaledb' && widthMs % hourMs === 0 && (await newestTo(end - weekMs - 1)) !== null;
   const source = hours ? 'hours' : kind;
   const maxSpan = hours ? Infinity : Math.max(1, Math.floor(maxPointsSpanMs / widthMs));
 
   // How many buckets the next statement covers: more where rows are sparse, fewer where they are dense.
   let span = Math.max(1, Math.floor(maxRows / 2 / range.senses.length));
   let after: { ts: number; sId: string } | undefined;
-  while (end >= start) {
+  while (end !== null && end >= start) {
     span = Math.min(span, maxSpan);
     const from = Math.max(start, Math.floor(end / widthMs) * widthMs - (span - 1) * widthMs);
     const window = { ...range, start: from, end, widthMs, after, limit: maxRows };
@@ -456,8 +500,9 @@ async function* walkEvenBuckets(
       span = Math.max(1, Math.floor(bucketsIn(rows, widthMs) / 2));
     } else {
       after = undefined;
-      end = from - 1;
       if (rows.length < maxRows / 4) span *= 4;
+      // Skips what is empty.
+      end = rows.length === 0 ? await newestTo(from - 1) : from - 1;
     }
   }
 }
@@ -468,6 +513,7 @@ async function* walkLocalBuckets(
   range: MeasurementRange,
   width: BucketWidth,
   tz: string,
+  nowTs: number,
 ): AsyncGenerator<BucketView[]> {
   const widthMs = width.count * unitMs[width.unit];
   // As many buckets as a statement may return, within the time that one may cover.
@@ -478,9 +524,8 @@ async function* walkLocalBuckets(
   let left: MeasurementRange = range;
   for (;;) {
     // Skips what is empty.
-    const bounds = left.end < left.start ? null : await findBounds(sql, left);
-    if (!bounds) return;
-    const end = Math.min(left.end, bounds.newest);
+    const end = await findNewest(sql, left, nowTs);
+    if (end === null) return;
     const begin = await findBucketStart(sql, Math.max(0, end - spanMs + widthMs), width, tz);
     const start = Math.max(left.start, begin);
     const rows = await listLocalBuckets(sql, { ...range, start, end }, width, tz);

@@ -88,7 +88,7 @@ async function answerPoints(
   request: RequestInfo,
   asCsv: boolean,
 ) {
-  const found = await listMeasurements(db, range, limit + 1, cursor);
+  const found = await listMeasurements(db, range, limit + 1, request.now(), cursor);
   const page = found.slice(0, limit);
   const last = page.at(-1);
   if (last && found.length > page.length) linkNext(request, toCursor(last));
@@ -109,7 +109,7 @@ async function answerBuckets(
   asCsv: boolean,
   { timestamp, run }: BucketsAnswer,
 ) {
-  const chunks = await run(walkBuckets(db, kind, range, buckets));
+  const chunks = await run(walkBuckets(db, kind, range, { ...buckets, nowTs: timestamp }));
   return asCsv
     ? stream(csvType, bucketsAsCsv(chunks))
     : stream('application/json', bucketsAsJson(chunks, timestamp));

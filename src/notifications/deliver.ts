@@ -39,7 +39,7 @@ import {
   removePushToken,
 } from './recipients.ts';
 import type { NotificationSettings } from './settings.ts';
-import { describeTime, wordsOf } from './text.ts';
+import { describeOver, describeTime, wordsOf } from './text.ts';
 import type { Words } from './words.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
@@ -357,10 +357,10 @@ function textOf(open: Digested[], over: number, words: Words): Pick<Delivery, 't
 function sayMeanwhile(delivery: Delivery, state: AlarmNow, nowTs: WallMs): Delivery {
   const words = wordsOf(delivery.language);
   const when = (ts: number) => describeTime(ts, nowTs, delivery.timeZone, words);
-  const { closedTs, acknowledgedTs, snoozedUntilTs } = state;
+  const { beganTs, overTs, closedTs, acknowledgedTs, snoozedUntilTs } = state;
   const said =
     closedTs !== null
-      ? words.overSince(when(closedTs))
+      ? describeOver({ beganTs, overTs, closedTs }, when, words)
       : acknowledgedTs !== null
         ? words.acknowledgedAt(when(acknowledgedTs))
         : snoozedUntilTs !== null && snoozedUntilTs > nowTs

@@ -38,7 +38,15 @@ import {
   groupByAccount,
   type Unsent,
 } from './recipients.ts';
-import { bodyOf, describeTime, titleOf, type Wording, wordsOf } from './text.ts';
+import {
+  bodyOf,
+  describeOver,
+  describeTime,
+  type Over,
+  titleOf,
+  type Wording,
+  wordsOf,
+} from './text.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /**
@@ -392,10 +400,9 @@ function strongestReason(reasons: ReadonlySet<Reason>): NotNotified {
 }
 
 /** A closed alarm. `lastedWithState`: it lasted as long as its device was in a state. */
-export type ClosedAlarm = {
+export type ClosedAlarm = Over & {
   alarmId: number;
   closedBy: Closing;
-  closedTs: number;
   lastedWithState: boolean;
 };
 
@@ -434,9 +441,10 @@ export async function notifyResolved(
   const counts = await lockCountsOf(tx, contacts.map(countedIn), { quotasOf, nowTs });
   const byId = new Map(closed.map((one) => [one.alarmId, one]));
   const bodies = new Map<string, string>();
-  const bodyFor = ({ language, timeZone }: NotifiedContact, { closedTs }: ClosedAlarm): string => {
-    const key = `${closedTs} ${language} ${timeZone}`;
-    const body = bodies.get(key) ?? resolvedBody(closedTs, { language, timeZone, nowTs });
+  const bodyFor = ({ language, timeZone }: NotifiedContact, closed: ClosedAlarm): string => {
+    const { beganTs, overTs, closedTs } = closed;
+    const key = `${beganTs} ${overTs} ${closedTs} ${language} ${timeZone}`;
+    const body = bodies.get(key) ?? resolvedBody(closed, { language, timeZone, nowTs });
     bodies.set(key, body);
     return body;
   };
@@ -449,11 +457,11 @@ export async function notifyResolved(
 }
 
 function resolvedBody(
-  closedTs: number,
+  closed: Over,
   { language, timeZone, nowTs }: Pick<NotifiedContact, 'language' | 'timeZone'> & { nowTs: WallMs },
 ): string {
   const words = wordsOf(language);
-  return words.overSince(describeTime(closedTs, nowTs, timeZone, words));
+  return describeOver(closed, (ts) => describeTime(ts, nowTs, timeZone, words), words);
 }
 
 function messageOf(contact: NotifiedContact, closed: ClosedAlarm, body: string): NewDirect {
@@ -471,7 +479,7 @@ function messageOf(contact: NotifiedContact, closed: ClosedAlarm, body: string):
       deviceId: contact.deviceId,
       alarmId: contact.alarmId,
       announcement: contact.announcement,
-      data: { ...data, closedBy: closed.closedBy },
+      data: { ...data, closedBy: closed.closedBy, beganTs: closed.beganTs, overTs: closed.overTs },
     },
   };
 }

@@ -45,6 +45,20 @@ function sinceOf({ about }: NewNotification, { nowTs, timeZone }: Wording, words
   return `\n${words.openSince(when(sinceTs))}${heard}`;
 }
 
+/** When an alarm began and was over, by its measurements (null: not known), and when it closed; ms. */
+export type Over = { beganTs: number | null; overTs: number | null; closedTs: number };
+
+/** "Over since 11:27 UTC. It lasted 1 hour 5 minutes." Without its end, since it closed. */
+export function describeOver(
+  { beganTs, overTs, closedTs }: Over,
+  when: (ts: number) => string,
+  said: Words,
+): string {
+  const over = said.overSince(when(overTs ?? closedTs));
+  if (beganTs === null || overTs === null) return over;
+  return `${over} ${said.lasted(describeLasting(overTs - beganTs, said))}`;
+}
+
 export const words = { en: english, de: german } satisfies Record<Language, Words>;
 
 /** English for any other language, and if none is set. */

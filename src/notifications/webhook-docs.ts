@@ -65,6 +65,12 @@ const AlarmHook = z
           .string()
           .optional()
           .meta({ description: 'For `alarm.closed`: what closed it.' }),
+        beganTs: timestamp.nullable().optional().meta({
+          description: 'For `alarm.closed`: as in Get an alarm.',
+        }),
+        overTs: timestamp.nullable().optional().meta({
+          description: 'For `alarm.closed`: as in Get an alarm.',
+        }),
         url: z.string().optional().meta({
           description: 'The URL of Get an alarm. Absent if `PUBLIC_URL` is not set.',
         }),
@@ -95,7 +101,7 @@ export function hookPayload(
   const { type, alarmId, title, body, createdTs, data, deviceUuid, deviceName } = delivery;
   if (data === null || deviceUuid === null)
     return { type: 'test', timestamp: createdTs, data: { title, body } };
-  const { engine, senses, closedBy } = data;
+  const { engine, senses, closedBy, beganTs, overTs } = data;
   const { puId, stId, evId } = engine;
   const event = {
     ...(eventId === undefined ? {} : { eventId }),
@@ -110,7 +116,7 @@ export function hookPayload(
   };
   if (alarmId === null || type === 'notice' || type === 'confirm' || type === 'test')
     return { type: 'notice', timestamp: createdTs, data: event };
-  const closed = closedBy === undefined ? {} : { closedBy };
+  const closed = closedBy === undefined ? {} : { closedBy, beganTs, overTs };
   return {
     type: `alarm.${type}`,
     timestamp: createdTs,

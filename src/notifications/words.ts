@@ -27,6 +27,7 @@ export type Words = {
   lastHeard: (when: string) => string;
   overTitle: (title: string) => string;
   overSince: (when: string) => string;
+  lasted: (lasting: string) => string;
   acknowledgedAt: (when: string) => string;
   snoozedUntil: (when: string) => string;
   /** Many alarms in one message. */
@@ -92,6 +93,7 @@ export const german: Words = {
   lastHeard: (when) => `Letzter Wert von ${when}.`,
   overTitle: (title) => `${title}: vorbei`,
   overSince: (when) => `Vorbei seit ${when}.`,
+  lasted: (lasting) => `Dauer: ${lasting}.`,
   acknowledgedAt: (when) => `Quittiert: ${when}.`,
   snoozedUntil: (when) => `Aufgeschoben bis ${when}.`,
   gathered: (count) =>
@@ -164,6 +166,7 @@ export const english: Words = {
   lastHeard: (when) => `Last value from ${when}.`,
   overTitle: (title) => `${title}: over`,
   overSince: (when) => `Over since ${when}.`,
+  lasted: (lasting) => `It lasted ${lasting}.`,
   acknowledgedAt: (when) => `Acknowledged: ${when}.`,
   snoozedUntil: (when) => `Snoozed until ${when}.`,
   gathered: (count) => (count === 1 ? '1 more alarm is open' : `${count} more alarms are open`),

@@ -50,6 +50,7 @@ export function fired({ atMs = 0, actions = {}, ...members }: Members = {}): Ala
     actions: Actions.parse({ cloud: { sendPush: true }, ...actions }),
     tells: 'alarm',
     isFirst: true,
+    began: { ts, arrivedTs: ts },
     isFresh: true,
     isGlobal: false,
     isRecorded: true,
@@ -66,9 +67,9 @@ export function signal(given: Without<AlarmSignal>, atMs = 0): AlarmSignal {
   return { device, arrivedTs: start + atMs, ...given };
 }
 
-export const ended = (atMs = 0) => signal({ kind: 'ended', of: [of] }, atMs);
+export const ended = (atMs = 0, ts = start + atMs) => signal({ kind: 'ended', of: [of], ts }, atMs);
 export const moved = (from: typeof cold, to: typeof cold, isReport = false, atMs = 0) =>
-  signal({ kind: 'moved', from, to, isReport }, atMs);
+  signal({ kind: 'moved', from, to, isReport, ts: start + atMs }, atMs);
 
 /** One device as its rows would store it, with one transaction for each call of `take`. */
 export class Device {

@@ -125,7 +125,7 @@ describe('an alarm lasts', () => {
   it('(b) as long as the episode: until a cause disagrees', () => {
     const device = new Device();
     device.take(fired());
-    device.take(signal({ kind: 'ended', of: [{ ...of, evId: 2 }] }));
+    device.take(signal({ kind: 'ended', of: [{ ...of, evId: 2 }], ts: start }));
     expect(device.isOpen).toBe(true);
     device.take(ended());
     expect(device.closings).toEqual(['cleared']);

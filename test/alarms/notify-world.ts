@@ -199,6 +199,7 @@ export function firedOf(
     actions: Actions.parse(actions),
     tells: 'alarm',
     isFirst: true,
+    began: { ts, arrivedTs: ts },
     isFresh,
     isGlobal: false,
     isRecorded: true,
@@ -214,4 +215,5 @@ export const endedOf = (owner: given.Owner, ts: number): AlarmSignal => ({
   device: identityOf(owner),
   arrivedTs: ts,
   of: [of],
+  ts,
 });

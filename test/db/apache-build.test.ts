@@ -61,6 +61,7 @@ describe.skipIf(findTimescaleBinDir() === null)("TimescaleDB's Apache build", ()
     for await (const page of walkBuckets(db, 'plain', range, {
       width: { count: 1, unit: 'd' },
       tz: 'UTC',
+      nowTs: now,
     })) {
       counts.push(...page.map(({ count }) => count));
     }

@@ -239,7 +239,7 @@ describe.each(databaseKinds)('rows read for one answer, on %s', (kind) => {
       end: newestTs,
     };
     const { watched, rowsRead } = watch();
-    const page = await listMeasurements(watched, range, limit);
+    const page = await listMeasurements(watched, range, limit, newestTs);
     // The newest of each sense, and the candidates for the page once more.
     expect(rowsRead()).toBeLessThanOrEqual(2 * senses + 3 * limit);
     // All pages together contain everything, in order.
@@ -247,7 +247,7 @@ describe.each(databaseKinds)('rows read for one answer, on %s', (kind) => {
     for (let last = page; last.length === limit;) {
       const end = found.at(-1);
       if (!end) throw new Error('a page is empty');
-      last = await listMeasurements(db, range, limit, toCursor(end));
+      last = await listMeasurements(db, range, limit, newestTs, toCursor(end));
       found.push(...last);
     }
     expect(found).toHaveLength(senses * points);

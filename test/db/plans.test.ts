@@ -106,15 +106,20 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
 
   /** The last statement that it makes. */
   async function lastQuery(look: (sql: Sql) => Promise<unknown>): Promise<pg.QueryConfig> {
+    const last = (await queriesOf(look)).at(-1);
+    if (!last?.text) throw new Error('It makes no statement with a configuration.');
+    return last;
+  }
+
+  /** The statements that it makes, in their order. */
+  async function queriesOf(look: (sql: Sql) => Promise<unknown>): Promise<pg.QueryConfig[]> {
     const made: pg.QueryConfig[] = [];
     const query = (config: pg.QueryConfig) => {
       made.push(config);
       return db.query(config);
     };
     await look({ query } as Sql);
-    const last = made.at(-1);
-    if (!last?.text) throw new Error('It makes no statement with a configuration.');
-    return last;
+    return made;
   }
 
   /** Explains it as planned for its values, and as planned once the plan is kept. */
@@ -205,7 +210,7 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
     for (let i = 0; i < 8; i += 1) {
       await listEvents(client, { deviceId: i, start: now - i * day, type: ['sense'] }, later);
       await listEvents(client, { deviceId: i, start: 0, senses: ['0xff'] }, later);
-      await listMeasurements(client, { senses, start: now - i * day, end: now }, 20);
+      await listMeasurements(client, { senses, start: now - i * day, end: now }, 20, now);
     }
     const { rows } = await client.query<{ custom_plans: string }>(
       'select custom_plans from pg_prepared_statements',
@@ -217,9 +222,27 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
   test('of measurements read no further than a page', async () => {
     const range = { senses: await listMeasuredSenses(db, deviceId), start: 0, end: now };
     expect(range.senses).toHaveLength(2);
-    await expectIndexed((sql) => listMeasurements(sql, range, 20), 60, 6);
+    await expectIndexed((sql) => listMeasurements(sql, range, 20, now), 60, 6);
     const after: [number, number, string] = [now - 50 * day, 0, '0x1'];
-    await expectIndexed((sql) => listMeasurements(sql, range, 20, after), 60, 8);
+    await expectIndexed((sql) => listMeasurements(sql, range, 20, now, after), 60, 8);
+  });
+
+  // A look into each chunk for each sense, or a comparison with its range, is what a device of 1,000 senses waits for.
+  test('of many senses know of no older chunk', async () => {
+    const ids = Array.from({ length: 10 }, (_, n) => n + 1);
+    const senses = (await Promise.all(ids.map((id) => listMeasuredSenses(db, id)))).flat();
+    const range = { senses, start: 0, end: later };
+    const buckets = { width: { count: 1, unit: 'm' }, tz: 'UTC', nowTs: now } as const;
+    const list = (sql: Sql) => listMeasurements(sql, range, 20, now);
+    await expectIndexed(list, 3 * senses.length, 3);
+    const history = kind === 'timescaledb' ? kind : 'plain';
+    const count = (sql: Sql) => walkBuckets(sql, history, range, buckets).next();
+    for (const look of [list, count]) {
+      for (const query of await queriesOf(look)) {
+        const [planned] = await explain(query);
+        expect(new Set(planned && chunksOf(planned)).size).toBeLessThanOrEqual(3);
+      }
+    }
   });
 
   test("of senses' newest values read no further than those", async () => {
@@ -236,6 +259,7 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
       walkBuckets(sql, kind === 'timescaledb' ? kind : 'plain', range, {
         width: { count: 1, unit: 'h' },
         tz: 'UTC',
+        nowTs: now,
       }).next();
     // Two days with a point every 50 minutes, each looked up once more for the newest.
     await expectIndexed(look, 200, 5);

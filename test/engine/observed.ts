@@ -40,13 +40,13 @@ export function observeTicks(ticks: readonly Evaluated[], expected: Led[] = []):
 export function observe({ firings, transition, ended }: Evaluated, expected?: Led): Led {
   const shown = textsOf(firings);
   const fires = firings.map((firing, index) => {
-    const { event, record, actions, tells, isFirst, ageMs } = firing;
+    const { event, record, actions, tells, isFirst, ageMs, began } = firing;
     const { puId, stId, evId } = event.cause.engine;
     // A notice of a move notifies if the device came from another state. The move may be another event's.
     const moves = Object.keys(actions.engine ?? {}).length > 0;
     const isNotice = tells === 'notice' && !(moves && transition && !transition.event);
     const ring = isNotice || (tells === 'alarm' && isFirst);
-    const all = { record, ring, first: isFirst, ts: event.ts, ageMs };
+    const all = { record, ring, first: isFirst, ts: event.ts, ageMs, began };
     const asked = expected?.fires[index] ?? all;
     const told = Object.entries(all).filter(([name]) => name in asked);
     const why = expected?.fires[index]?.why?.map((one, at) => pick(event.why?.[at] ?? {}, one));

@@ -31,6 +31,10 @@ const read = (profile: ReturnType<typeof profileOf>, stored: unknown) =>
 
 const hasLately = ({ local, global }: Runtime) =>
   [...local, ...global].some((collected) => collected?.lately);
+const hasBegun = ({ local, global }: Runtime) =>
+  [...local, ...global].some((collected) =>
+    collected?.causes.some((cause) => cause?.begun?.length !== 0 && cause !== null),
+  );
 
 /** Runs both engines over the same stream and compares firings, moves, and the explanation at each cut. */
 function compare(installed: Purpose[], stream: Measurement[], cutAt: number[], oldUntil: number) {
@@ -45,8 +49,8 @@ function compare(installed: Purpose[], stream: Measurement[], cutAt: number[], o
     if (!cutAt.includes(index)) continue;
     runtime = evaluator.end();
     expect(unseen(explain(profile, runtime, {}).events)).toEqual(unseen(explained(reference)));
-    // The old form cannot hold the last outcomes of an episode.
-    const isOld = index < oldUntil && !hasLately(runtime);
+    // The old form cannot hold the last outcomes of an episode, nor when something began.
+    const isOld = index < oldUntil && !hasLately(runtime) && !hasBegun(runtime);
     const stored: unknown = isOld
       ? storedOld(reference)
       : JSON.parse(encodeRuntime(profile, runtime));

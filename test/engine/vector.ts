@@ -10,6 +10,7 @@ const Fires = Place.extend({
   first: z.boolean().optional(),
   ts: z.int().optional(),
   ageMs: z.int().optional(),
+  began: z.strictObject({ ts: z.int(), arrivedTs: z.int().nullable() }).nullable().optional(),
   why: z
     .array(
       z.strictObject({

@@ -34,9 +34,18 @@ type Document = {
   paths: Record<string, Record<string, Record<string, unknown>>>;
 };
 
+/** By the text of their document: most services of a process serve the same one. */
+const read = new Map<string, Operation[]>();
+
 /** All operations of a running service, from the document that it serves. */
 export async function fetchOperations(url: string): Promise<Operation[]> {
-  const raw = (await (await fetch(`${url}/v2/openapi.json`)).json()) as Schema;
+  const text = await (await fetch(`${url}/v2/openapi.json`)).text();
+  const operations = read.get(text) ?? readOperations(JSON.parse(text) as Schema);
+  read.set(text, operations);
+  return operations;
+}
+
+function readOperations(raw: Schema): Operation[] {
   const { paths } = resolveReferences(raw, raw) as Document;
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => {

@@ -12,6 +12,7 @@ import type { Purpose } from '../../contract/purpose.ts';
 import { maxItems, SentMeasurement, SentTs, StateReport } from '../../contract/uplink.ts';
 import type { Measurement, Place } from '../../contract/values.ts';
 import {
+  type Began,
   compileProfile,
   type Evaluated,
   findEvent,
@@ -390,6 +391,7 @@ export type Fired = EventName & {
   first: boolean;
   ts: number;
   ageMs: number;
+  began: Began | null;
   senses: CauseSense[];
   why: CauseDetail[];
 };
@@ -418,7 +420,7 @@ export function movedOf({ puId, stId }: Place, event: DeviceEvent | null): Moved
 }
 
 function firedOf(
-  { event, name, record, actions, tells, isFirst: first, ageMs }: Firing,
+  { event, name, record, actions, tells, isFirst: first, ageMs, began }: Firing,
   transition: Transition | undefined,
 ): Fired {
   const { puId, stId, evId } = event.cause.engine;
@@ -427,7 +429,7 @@ function firedOf(
   const ring = (tells === 'notice' && !isReentry) || (tells === 'alarm' && first);
   const { senses } = event.cause;
   const { ts, why = [] } = event;
-  return { puId, stId, evId, name, record, tells, ring, first, ts, ageMs, senses, why };
+  return { puId, stId, evId, name, record, tells, ring, first, ts, ageMs, began, senses, why };
 }
 
 /** "2026-11-23 08:10:00.000Z". A time outside the calendar stays a number. */

@@ -8,20 +8,13 @@ import { webDir } from './sources.ts';
 
 export type BuiltFile = { name: string; type: string; content: string };
 
-/** In this order: later files override earlier ones. */
-const styles = [
-  'tokens',
-  'base',
-  'shell',
-  'parts',
-  'fleet',
-  'device',
-  'chart',
-  'alarms',
-  'account',
-  'sign-in',
-  'forced',
-];
+/** The layers of the style, with their files: a later layer overrides an earlier one, however a rule is written. */
+const layers = {
+  base: ['tokens', 'base'],
+  parts: ['shell', 'parts'],
+  pages: ['fleet', 'device', 'chart', 'alarms', 'account', 'sign-in'],
+  last: ['forced', 'print'],
+};
 
 /** Bundles the page: its script in chunks, its style in one file, and the document that loads them. */
 export async function bundle(plugins: Plugin[] = []): Promise<BuiltFile[]> {
@@ -76,8 +69,13 @@ async function bundleScript(plugins: Plugin[]) {
 
 async function joinStyles(): Promise<BuiltFile> {
   const chart = createRequire(import.meta.url).resolve('uplot/dist/uPlot.min.css');
-  const paths = [chart, ...styles.map((name) => join(webDir, 'style', `${name}.css`))];
-  const texts = await Promise.all(paths.map((path) => readFile(path, 'utf8')));
+  const inLayers = Object.entries(layers).map(async ([layer, names]) => {
+    const paths = names.map((name) => join(webDir, 'style', `${name}.css`));
+    const texts = await Promise.all(paths.map((path) => readFile(path, 'utf8')));
+    return `@layer ${layer} {\n${texts.join('\n')}\n}`;
+  });
+  const texts = [`@layer library {\n${await readFile(chart, 'utf8')}\n}`];
+  texts.push(...(await Promise.all(inLayers)));
   const content = texts
     .join('\n')
     .replaceAll(/\/\*[^]*?\*\//g, '')

@@ -397,7 +397,7 @@ function applyState(
   if (isSamePlace(deviceState.place, to)) return { ...deviceState, placeTs: ts, reported };
   const profile = evaluatedProfile(deviceState);
   recordMove(deviceState, to, { evId: report.evId, ts }, scope);
-  signalMove(deviceState, { to, isReport: true }, scope);
+  signalMove(deviceState, { to, ts, isReport: true }, scope);
   return {
     ...deviceState,
     place: to,
@@ -489,7 +489,8 @@ function keep(deviceState: DeviceState, { cause }: EventReport, scope: MessageSc
   const isFresh = ts >= arrivedTs - limits.ringMaxAgeMs;
   const movedTo = findEvent(profile, found.of, evId)?.target?.place ?? null;
   const from = cameFrom(deviceState, found, movedTo, ts);
-  const of = { isFirst: true, isFresh, isRecorded: true, from, movedTo };
+  const began = { ts, arrivedTs };
+  const of = { isFirst: true, isFresh, began, isRecorded: true, from, movedTo };
   signal(deviceState, { kind: 'fired', ...found, event, reportKey: key, ...of }, scope);
   return isFresh ? deviceState : waitFor(deviceState, found);
 }

@@ -30,7 +30,7 @@ export function signal(
 /** Signals alarms that the device goes to another state, if its profile has alarms. */
 export function signalMove(
   deviceState: DeviceState,
-  move: { to: Place; isReport: boolean; arrivedTs?: WallMs },
+  move: { to: Place; ts: number; isReport: boolean; arrivedTs?: WallMs },
   scope: MessageScope,
 ): void {
   const { place: from } = deviceState;
@@ -116,7 +116,7 @@ function keepDisplay(
 
 function signalFiring(
   deviceState: DeviceState,
-  { event, record, isFirst, ageMs }: Firing,
+  { event, record, isFirst, ageMs, began }: Firing,
   movedTo: Place | null,
   scope: MessageScope,
 ): DeviceState {
@@ -126,7 +126,7 @@ function signalFiring(
   if (!described) return deviceState;
   const isFresh = ageMs <= scope.limits.ringMaxAgeMs;
   const arrivedTs = event.arrivedTs ?? scope.arrivedTs;
-  const of = { isFirst, isFresh, isRecorded: record, from: place, movedTo, arrivedTs };
+  const of = { isFirst, isFresh, began, isRecorded: record, from: place, movedTo, arrivedTs };
   signal(deviceState, { kind: 'fired', ...described, event, ...of }, scope);
   return isFresh ? deviceState : waitFor(deviceState, described);
 }

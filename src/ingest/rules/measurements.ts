@@ -236,14 +236,16 @@ export class MessageEvaluation {
 
   #perform({ firings, transition, ended, arrivedTs }: Evaluated, ts: number): void {
     const scope = this.#scope;
-    if (ended.length > 0) signal(this.#deviceState, { kind: 'ended', of: ended, arrivedTs }, scope);
+    if (ended.length > 0)
+      signal(this.#deviceState, { kind: 'ended', of: ended, ts, arrivedTs }, scope);
     for (const firing of firings) {
       firing.event.arrivedTs = arrivedTs;
       this.#deviceState = performFiring(this.#deviceState, firing, transition?.to ?? null, scope);
       this.#hasFired = true;
     }
     if (!transition) return;
-    signalMove(this.#deviceState, { to: transition.to, isReport: false, arrivedTs }, scope);
+    const moved = { to: transition.to, ts: transition.event?.ts ?? ts, isReport: false, arrivedTs };
+    signalMove(this.#deviceState, moved, scope);
     this.#deviceState = move(this.#deviceState, transition, ts, scope);
   }
 }

@@ -96,6 +96,9 @@ export type NoticeData = {
   why?: CauseDetail[];
   /** What closed the alarm, if it is over. */
   closedBy?: string;
+  /** Since when its condition held, and until when, by its measurements (ms); null if not known. */
+  beganTs?: number | null;
+  overTs?: number | null;
 };
 
 /** A recipient: a contact, or a push token or telephone number of an account. */

@@ -7,7 +7,7 @@ type Answer = Parameters<typeof compareAnswer>[1];
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 
 const given = ['measurement', 'message', 'tick', 'clock', 'enter', 'install', 'arrivedTs'];
-const optional = ['ring', 'first', 'ageMs', 'why', 'ended', 'nextDueTs'];
+const optional = ['ring', 'first', 'ageMs', 'began', 'why', 'ended', 'nextDueTs'];
 
 /** The answer of an engine that omits what it may. */
 function least({ rule, steps, ends }: Case): Answer {

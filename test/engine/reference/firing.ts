@@ -1,6 +1,7 @@
 import type { DeviceEvent, EngineCause, SenseEvent } from '../../../src/contract/event.ts';
 import type { Place } from '../../../src/contract/values.ts';
 import type { Firing, Transition } from '../../../src/engine/compile.ts';
+import { beganOf } from './begun.ts';
 import type { Live } from './standing.ts';
 import type { Log } from './log.ts';
 import { tellsOf } from './tells.ts';
@@ -26,7 +27,9 @@ export function firingOf(live: Live, log: Log, { ts, nowTs, ageMs, isFirst }: At
   const { sendEvent, sendLog } = actions.cloud ?? {};
   const record = eventLog || sendEvent === true || sendLog === true;
   const tells = tellsOf(purpose, stId, event);
-  return { event: found, name, record, actions, tells, isFirst, ageMs };
+  const isKept = tells === 'alarm' || tells === 'silent-alarm';
+  const began = isKept ? beganOf(causes, log, { ts, arrivedTs: nowTs }) : null;
+  return { event: found, name, record, actions, tells, isFirst, ageMs, began };
 }
 
 /** The move of a firing at `ts`; no `event` if the device enters the state it is in. */

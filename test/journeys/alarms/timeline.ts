@@ -36,6 +36,10 @@ export type Alarm = {
   state: 'open' | 'acknowledged' | 'closed';
   told: string;
   firings: number;
+  beganTs: number | null;
+  overTs: number | null;
+  overArrivedTs: number | null;
+  closedTs: number | null;
   closedBy?: string;
   notNotified?: string;
 };

@@ -40,7 +40,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           <span class="brand-mark">
             <Icon name="pulse" />
           </span>
-          {t('app.name')}
+          <span class="brand-name">{t('app.name')}</span>
         </Link>
         <Places />
         <Foot />

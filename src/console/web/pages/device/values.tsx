@@ -32,9 +32,7 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
                     <p class="card-name">{nameOfSense(sId, sense)}</p>
                     {value ? (
                       <>
-                        <p key={value.ts} class={classOf(value, isNew(value))}>
-                          {shownAs(value, sense)}
-                        </p>
+                        <Value key={value.ts} text={shownAs(value, sense)} isNew={isNew(value)} />
                         <p class="fine">
                           <Ago ts={value.ts} />
                         </p>
@@ -59,6 +57,11 @@ function shownAs({ val }: LatestView, sense: Sense | undefined): string {
   return isSwitch ? t(val === 1 ? 'chart.on' : 'chart.off') : formatValue(val, sense);
 }
 
-/** A position needs more space. A new value is briefly highlighted. */
-const classOf = ({ val }: LatestView, isNew: boolean) =>
-  ['value', typeof val === 'number' ? '' : 'value-long', isNew ? 'value-new' : ''].join(' ').trim();
+/** The style fits it into its card by its length. A new value is briefly highlighted. */
+function Value({ text, isNew }: { text: string; isNew: boolean }) {
+  return (
+    <p class={isNew ? 'value value-new' : 'value'} style={{ '--letters': text.length }}>
+      {text}
+    </p>
+  );
+}

@@ -215,7 +215,8 @@ async function listAlarmsOf(uuid: string, span: Span, signal: AbortSignal): Prom
     cursor = next;
   }
   return found.filter(
-    ({ sinceTs, closedTs }) => sinceTs < span.end && (closedTs ?? span.end) > span.start,
+    ({ beganTs, sinceTs, overTs, closedTs }) =>
+      (beganTs ?? sinceTs) < span.end && (overTs ?? closedTs ?? span.end) > span.start,
   );
 }
 

@@ -147,12 +147,12 @@ function widthOf({ start, end }: Span): Width {
 
 const tones = 4;
 
-/** When alarms were open. */
+/** When alarms held; what closed without a known end, until then. */
 export function alarmSpans(alarms: readonly ListedAlarm[], span: Span): Segment[] {
   return alarms
-    .map(({ sinceTs, closedTs, eventName }) => ({
-      start: Math.max(sinceTs, span.start),
-      end: Math.min(closedTs ?? span.end, span.end),
+    .map(({ beganTs, sinceTs, overTs, closedTs, eventName }) => ({
+      start: Math.max(beganTs ?? sinceTs, span.start),
+      end: Math.min(overTs ?? closedTs ?? span.end, span.end),
       text: eventName || t('chart.alarm'),
       tone: 0,
     }))

@@ -1,0 +1,42 @@
+import type { Cause } from '../../../src/contract/purpose.ts';
+import type { Began } from '../../../src/engine/compile.ts';
+import { runOf, silenceOf, windowOf } from './collected.ts';
+import { isOutcomeOf, type Log, type Outcome, speaksOfTime, windowLength } from './log.ts';
+
+/**
+ * The first measurement of what an event fires for: the latest begin of its causes; null if one is not known. If every
+ * window is one outcome, it is the measurement that fires it, `at`.
+ */
+export function beganOf(causes: Cause[], log: Log, at: Began): Began | null {
+  if (!speaksOfTime(causes) && causes.every((cause) => windowLength(cause).m === 1)) return at;
+  const begins = causes.map((cause, index) => beginOf(cause, log, index));
+  if (begins.some((begin) => begin === null)) return null;
+  const [first, ...others] = begins as Began[];
+  if (!first) return null;
+  const latest = others.reduce((one, other) => (other.ts > one.ts ? other : one), first);
+  return { ...latest, ts: Math.min(latest.ts, at.ts) };
+}
+
+function beginOf(cause: Cause, log: Log, index: number): Began | null {
+  const { noneForMs, forMs, maxAgeMs } = cause.threshold ?? {};
+  if (noneForMs !== undefined) {
+    const { sinceTs } = silenceOf(log, cause, index);
+    return { ts: sinceTs, arrivedTs: sinceTs };
+  }
+  if (forMs !== undefined) return madeBy(runOf(log, cause, index)?.outcomes[0]);
+  const { n, m } = windowLength(cause);
+  if (maxAgeMs === undefined && m > n && m > 30) return null;
+  if (maxAgeMs !== undefined || m > n)
+    return madeBy(windowOf(log, cause, index).find(({ outcome }) => outcome.agrees));
+  return madeBy(inRow(log, index)[0]);
+}
+
+/** Its newest outcomes, as many as agreed one after the other since its window was emptied. */
+function inRow(log: Log, index: number): Outcome[] {
+  const emptied = log.entries.findLastIndex(({ kind }) => kind === 'fired' || kind === 're-entry');
+  const outcomes = log.entries.slice(emptied + 1).filter(isOutcomeOf(index));
+  return outcomes.slice(outcomes.findLastIndex(({ outcome }) => !outcome.agrees) + 1);
+}
+
+const madeBy = (taken: Outcome | undefined): Began | null =>
+  taken ? { ts: taken.measurement.ts, arrivedTs: taken.arrivedTs } : null;
