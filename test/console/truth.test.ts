@@ -1,5 +1,8 @@
+import { readFile } from 'node:fs/promises';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { Purpose } from '../../src/contract/purpose.ts';
+import type { Registration } from '../journeys/app.ts';
 import {
   browserPath,
   findWide,
@@ -8,7 +11,7 @@ import {
   pageLoaded,
   takePicture,
 } from './browser.ts';
-import { fill, person, type Filled } from './filled.ts';
+import { callAs, fill, person, type Call, type Filled } from './filled.ts';
 import { consoleService, type TestService } from './service.ts';
 import { findBroken } from './truth.ts';
 
@@ -17,11 +20,15 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
   let service: TestService;
   let browser: Browser;
   let filled: Filled;
+  let call: Call;
 
   beforeAll(async () => {
     service = await consoleService();
     browser = await openBrowser();
     filled = await fill(service);
+    type Login = { accountAuthToken: string };
+    const login = await callAs(service.url, '')<Login>('POST', '/v2/accounts/login', person);
+    call = callAs(service.url, login.accountAuthToken);
   });
   afterAll(async () => {
     await browser?.close();
@@ -59,5 +66,145 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       }
     }
     expect([wrong, faults]).toEqual([[], []]);
+  });
+
+  /** A device over HTTP with these senses; sends values as it. */
+  async function addDevice(name: string, senses: object[]) {
+    const body = { protocol: 'http', device: { name }, module: [{ moduleId: 'm', senses }] };
+    const device = await call<Registration>('POST', '/v2/devices', body);
+    const { deviceAuthUuid: uuid, deviceAuthToken } = device;
+    const send = async (...values: object[]) => {
+      const response = await fetch(`${service.url}/devices/${uuid}/up/measurements`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${deviceAuthToken}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify(values),
+      });
+      expect(response.status).toBe(200);
+    };
+    return { uuid, send };
+  }
+  const temperature = {
+    sId: '0x10',
+    name: 'Temperature',
+    unit: '°C',
+    decimals: 1,
+    min: -40,
+    max: 85,
+  };
+  const door = { sId: '0x11', name: 'Door open', min: 0, max: 1, decimals: 0 };
+  type Installed = {
+    currentProfile: { purposes: Purpose[] };
+    pendingProfile: { purposes?: Purpose[] };
+  };
+  /** The thresholds of the newest profile, by event. */
+  const limitsOf = async (uuid: string) => {
+    const found = await call<Installed>('GET', `/v2/devices/${uuid}/configuration`);
+    const { purposes } = found.pendingProfile.purposes
+      ? found.pendingProfile
+      : found.currentProfile;
+    return (purposes ?? []).flatMap(({ states }) =>
+      states.flatMap(({ events }) =>
+        events.map(({ name, causes }) => [
+          name,
+          causes[0]?.thresholds,
+          causes[0]?.threshold?.forMs,
+        ]),
+      ),
+    );
+  };
+
+  test('limits are the numbers that were typed, and impossible ones are refused', async () => {
+    const { uuid, send } = await addDevice('Freezer', [temperature, door]);
+    await send({ sId: '0x10', val: -20.4 }, { sId: '0x11', val: 0 });
+    await call('PUT', '/v2/accounts', { language: 'de' });
+    onTestFinished(() => call('PUT', '/v2/accounts', { language: 'en' }).then(() => undefined));
+    // The browser is in English.
+    const { page, faults } = await open(`watch/${uuid}`);
+    await page.getByText('jetzt -20,4 °C').waitFor();
+    const field = (name: string) => page.getByLabel(name, { exact: true }).first();
+    expect(await field('Alarm unter').getAttribute('inputmode')).toBe('text');
+    const save = () => page.getByRole('button', { name: 'Grenzen speichern' }).click();
+    await field('Alarm unter').fill('10,5');
+    await field('Alarm über').fill('9');
+    await save();
+    await page.getByText('Muss kleiner sein als 9 °C').waitFor();
+    await field('Alarm über').fill('99');
+    await field('Alarm unter').fill('acht');
+    await save();
+    await page.getByText('Geben Sie eine Zahl ein, etwa 21,5').waitFor();
+    await field('Alarm unter').fill('\u221230,5');
+    await save();
+    await page.getByText('Der Sensor nimmt keinen Wert jenseits von 85 °C an').waitFor();
+    expect(await limitsOf(uuid)).toEqual([]);
+    await field('Alarm über').fill('-10,5');
+    // A door has no above and below, only on and off, and for how long.
+    const doors = page.getByRole('group', { name: /^Door open/ });
+    expect(await doors.getByRole('textbox').count()).toBe(0);
+    await doors.getByLabel('Alarm im Zustand').selectOption('an');
+    await save();
+    await page.getByText('Gespeichert.').waitFor();
+    expect(await limitsOf(uuid)).toEqual([
+      ['Temperature über -10,5\u00a0°C', { isGt: -10.5 }, undefined],
+      ['Temperature unter -30,5\u00a0°C', { isLt: -30.5 }, undefined],
+      ['Door open: an', { isOneOf: [1] }, 600_000],
+    ]);
+    await page.goto(`${service.url}/console/watch/${uuid}`);
+    await expect.poll(() => field('Alarm über').inputValue()).toBe('-10,5');
+    expect(faults).toEqual([]);
+  });
+
+  test('a value that jitters about a limit with a margin is one alarm', async () => {
+    const { uuid, send } = await addDevice('Cold room', [temperature, door]);
+    const { page, faults } = await open(`watch/${uuid}`);
+    const field = (name: string) => page.getByLabel(name, { exact: true }).first();
+    await field('Alarm above').fill('8');
+    await page.getByText('Delay, margin and rate of change').first().click();
+    await field('Over once back by').fill('1.5');
+    await field('Alarm when it rises by more than').fill('20');
+    await page.getByLabel('Alarm when the device sends nothing for').selectOption('900000');
+    await page.getByRole('button', { name: 'Save limits' }).click();
+    await page.getByText('Saved.').waitFor();
+    await page.goto(`${service.url}/console/watch/${uuid}`);
+    await expect.poll(() => field('Over once back by').inputValue()).toBe('1.5');
+    expect(await field('Alarm when it rises by more than').inputValue()).toBe('20');
+    for (const val of [4, 8.1, 7.9, 8.2, 7.8, 8.1]) await send({ sId: '0x10', val });
+    type Alarms = { alarms: { eventName: string; firings: number; state: string }[] };
+    const alarms = () =>
+      call<Alarms>('GET', `/v2/alarms?device=${uuid}`).then(({ alarms }) => alarms);
+    expect(await alarms()).toMatchObject([
+      { eventName: 'Temperature above 8.0\u00a0°C', firings: 1, state: 'open' },
+    ]);
+    await send({ sId: '0x10', val: 6.4 });
+    const { states } = (await call<Installed>('GET', `/v2/devices/${uuid}/configuration`))
+      .currentProfile.purposes[0] ?? { states: [] };
+    expect(states.map(({ name }) => name)).toEqual([
+      'within the limits',
+      'above the limit',
+      'within the limits',
+    ]);
+    expect(faults).toEqual([]);
+  });
+
+  test('of a profile with states the numbers change, and nothing else', async () => {
+    const { uuid } = await addDevice('Cellar', [temperature]);
+    const purpose = JSON.parse(await readFile('examples/cold-room.json', 'utf8')) as Purpose;
+    await call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes: [purpose] });
+    const { page, faults } = await open(`watch/${uuid}`);
+    const installed = async () => {
+      const found = await call<Installed>('GET', `/v2/devices/${uuid}/configuration`);
+      return found.pendingProfile.purposes ?? found.currentProfile.purposes;
+    };
+    const before = await installed();
+    await page.getByText('Leads from “cold” to “warm”').waitFor();
+    await page.getByLabel('Temperature below').fill('9');
+    await page.getByRole('button', { name: 'Save limits' }).click();
+    await page.getByText('Must be at most the limit above').waitFor();
+    expect(await installed()).toEqual(before);
+    await page.getByLabel('Temperature below').fill('5,5');
+    await page.getByRole('button', { name: 'Save limits' }).click();
+    await page.getByText('Saved.').waitFor();
+    const expected = JSON.stringify(before).replace('"isLt":6', '"isLt":5.5');
+    expect(await installed()).toEqual(JSON.parse(expected));
+    expect(faults).toEqual([]);
   });
 });

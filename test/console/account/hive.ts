@@ -43,11 +43,11 @@ export function testBeingTold(world: () => World): void {
     sayFigure('A hive: to the first value', human.figure());
     await step('5-value');
 
-    await human.click(page.getByRole('link', { name: 'Alarme einrichten' }));
+    await human.click(page.getByRole('link', { name: 'Grenzen festlegen' }));
     await human.waitFor(page.getByText('Noch niemand.'));
-    await human.type(page.getByLabel(/^Gewicht: unter/), '30');
+    await human.type(page.getByRole('group', { name: /^Gewicht/ }).getByLabel('Alarm unter'), '30');
     await step('6-alarm');
-    await human.click(button('Alarme speichern'));
+    await human.click(button('Grenzen speichern'));
     await human.waitFor(page.getByText('Gespeichert.'));
     await human.waitFor(page.getByText('Noch wird niemand benachrichtigt'));
     await human.click(button('Kontakt hinzufügen'));
@@ -86,8 +86,13 @@ export function testBeingTold(world: () => World): void {
     await page.getByText(/Quittiert \(/).waitFor();
     expect(await page.getByText('Ist der Alarm nach dem Aufschub').count()).toBe(0);
     await page.locator('.alarm a').first().click();
-    await page.getByRole('link', { name: 'Alarme einrichten' }).click();
-    expect(await page.getByLabel(/^Gewicht: unter/).inputValue()).toBe('30');
+    await page.getByRole('link', { name: 'Grenzen festlegen' }).click();
+    expect(
+      await page
+        .getByRole('group', { name: /^Gewicht/ })
+        .getByLabel('Alarm unter')
+        .inputValue(),
+    ).toBe('30');
     await page.getByRole('listitem').getByText(own.email).waitFor();
     await page.context().close();
   });
@@ -105,17 +110,19 @@ export function testBeingTold(world: () => World): void {
     const module = [{ moduleId: 'probe', senses }];
     const { deviceAuthUuid } = await call('/v2/devices', { device: { name: 'Cellar' }, module });
     await page.goto(`${world().url}/console/watch/${deviceAuthUuid}`);
-    await press(page, 'Save alarms');
+    await press(page, 'Save limits');
     await page.getByText('Enter at least one limit').waitFor();
     await checkPage(watched, 'watch-nothing-dark');
-    expect(await page.getByText('Saving replaces').count()).toBe(0);
     const purposes: unknown = JSON.parse(await readFile('examples/freezer.json', 'utf8'));
     await call('/v2/devices/profile', {
       deviceAuthUuids: [deviceAuthUuid],
       purposes: [purposes],
     });
     await page.reload();
-    await page.getByText('Saving replaces the whole profile.').waitFor();
+    await page.getByText('This device has a profile with states.').waitFor();
+    await press(page, 'Use simple limits instead');
+    await page.getByRole('dialog').getByRole('button', { name: 'Enter simple limits' }).click();
+    await page.getByText('Saving replaces the whole profile of this device.').waitFor();
     await page.context().close();
   });
 }

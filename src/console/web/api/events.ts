@@ -58,8 +58,6 @@ export const unsnoozeAlarm = (alarmId: number) => act(alarmId, 'snooze', 'DELETE
 export const snoozeAlarm = (alarmId: number, body: { untilTs: number; reason?: string }) =>
   act(alarmId, 'snooze', 'POST', body);
 
-/** Installs the purpose as the device's whole profile. */
-export const installPurpose = (uuid: string, purpose: Purpose) =>
-  call('POST', '/v2/devices/profile', {
-    body: { deviceAuthUuids: [uuid], purposes: [purpose] },
-  });
+/** Installs the purposes as the device's whole profile. */
+export const installPurposes = (uuid: string, purposes: readonly Purpose[]) =>
+  call('POST', '/v2/devices/profile', { body: { deviceAuthUuids: [uuid], purposes } });

@@ -3,128 +3,272 @@ import { formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { nameOfSense } from '../../api/devices.ts';
 
-/** What somebody is notified of: values outside limits, by sId, and silence. */
-export type Rules = {
-  above: Record<string, number>;
-  below: Record<string, number>;
-  /** 0: silence is ignored. */
-  silentMs: number;
+/** What somebody is notified of, of one sense. An absent member asks for nothing. */
+export type Limit = {
+  above?: number | undefined;
+  below?: number | undefined;
+  /** How far behind a limit a value must be before the alarm is over. Of one sense of a device at most. */
+  back?: number | undefined;
+  /** How long it must be beyond a limit, or switched on or off, first. 0: the first value counts. */
+  forMs: number;
+  /** Of a switch: the value to tell of, 0 or 1. */
+  on?: number | undefined;
+  /** By how much it rises or falls within `withinMs`; both are positive. */
+  rise?: number | undefined;
+  fall?: number | undefined;
+  withinMs: number;
 };
 
-export const noRules: Rules = { above: {}, below: {}, silentMs: 0 };
+export type Rules = {
+  /** By sId. */
+  limits: Readonly<Record<string, Limit>>;
+  /** 0: silence is ignored. */
+  silentMs: number;
+  /** How long an alarm stays open after the value is back: it may cross the limit again. */
+  keepMs: number;
+};
 
-type PurposeEvent = Purpose['states'][number]['events'][number];
-type Threshold = Partial<NonNullable<PurposeEvent['causes'][number]['threshold']>>;
+export const noLimit: Limit = { forMs: 0, withinMs: 3_600_000 };
+export const noRules: Rules = { limits: {}, silentMs: 0, keepMs: 300_000 };
 
-const actions = { alarm: true, cloud: { sendEvent: true, sendPush: true } };
+type State = Purpose['states'][number];
+type PurposeEvent = State['events'][number];
+/** An event without its number. */
+type Watched = { name: string; actions?: object; causes: object[]; eventLog?: boolean };
+
+const within = 1;
+const beyond = { above: 2, below: 3 } as const;
+const always = 4;
 
 /**
- * A purpose with one state that watches for everything. Messages contain the event names, so these say what happened.
+ * A purpose that watches for everything. Messages contain the event names, so these say what happened. A limit with
+ * `back` needs states: the device is within the limits, above or below; everything else is in a global state.
  */
 export function purposeOf(rules: Rules, senses: readonly Sense[]): Purpose {
-  const cause = (sId: string, more: object) => ({ sId, orderId: 0, ...more });
-  const events = [
-    ...senses.flatMap((sense) => {
-      const { sId } = sense;
-      const name = nameOfSense(sId, sense);
-      const [above, below] = [rules.above[sId], rules.below[sId]];
-      const text = (value: number) => ({ name, value: formatValue(value, sense) });
-      return [
-        ...(above === undefined
-          ? []
-          : [
-              {
-                name: t('watch.aboveName', text(above)),
-                causes: [cause(sId, { thresholds: { isGt: above } })],
-              },
-            ]),
-        ...(below === undefined
-          ? []
-          : [
-              {
-                name: t('watch.belowName', text(below)),
-                causes: [cause(sId, { thresholds: { isLt: below } })],
-              },
-            ]),
-      ];
-    }),
-    // All senses must be silent: a value of any of them shows that the device is there.
-    ...(rules.silentMs === 0 || senses.length === 0
+  const actions = {
+    alarm: true,
+    cloud: { sendEvent: true, sendPush: true },
+    ...(rules.keepMs > 0 ? { keepMs: rules.keepMs } : {}),
+  };
+  const stated = senses.find(({ sId }) => rules.limits[sId]?.back !== undefined);
+  const events = senses.flatMap((sense) => watchedOf(sense, rules.limits[sense.sId] ?? noLimit));
+  const silence = silenceOf(rules.silentMs, senses);
+  let evId = 0;
+  const numbered = (watched: readonly Watched[]) =>
+    watched.map((event) => ({ evId: (evId += 1), eventLog: true, actions, ...event }));
+  const frame = { puId: 1, name: t('watch.purposeName'), initStId: within };
+  const name = t('watch.stateName');
+  if (!stated) {
+    const states = [{ stId: within, name, events: numbered([...events, ...silence]) }];
+    return { ...frame, states } as unknown as Purpose;
+  }
+  const limit = rules.limits[stated.sId] ?? noLimit;
+  const moving = crossings(stated, limit).map(({ to, ...event }) => ({
+    ...event,
+    actions: { ...actions, engine: { gotoStId: to } },
+  }));
+  const others = senses.flatMap((sense) => {
+    const own = rules.limits[sense.sId] ?? noLimit;
+    return watchedOf(
+      sense,
+      sense === stated ? { ...own, above: undefined, below: undefined } : own,
+    );
+  });
+  const rest = [...others, ...silence];
+  const states = [
+    { stId: within, name, events: numbered(moving) },
+    ...returns(stated, limit).map(({ stId, name, event }) => ({
+      stId,
+      name,
+      events: numbered([event]),
+    })),
+    ...(rest.length === 0 ? [] : [{ stId: always, name, isGlobal: true, events: numbered(rest) }]),
+  ];
+  return { ...frame, states } as unknown as Purpose;
+}
+
+const held = (forMs: number) => (forMs > 0 ? { threshold: { forMs } } : {});
+
+/** A value beyond a limit, with the state that it leads to. */
+function crossings(sense: Sense, { above, below, forMs }: Limit): (Watched & { to: number })[] {
+  const { sId } = sense;
+  const text = (value: number) => ({
+    name: nameOfSense(sId, sense),
+    value: formatValue(value, sense),
+  });
+  const one = (thresholds: object) => [{ sId, orderId: 0, ...held(forMs), thresholds }];
+  return [
+    ...(above === undefined
       ? []
       : [
           {
-            name: t('watch.silentName'),
-            causes: senses.map(({ sId }, orderId) => ({
-              sId,
-              orderId,
-              threshold: { noneForMs: rules.silentMs },
-            })),
+            name: t('watch.aboveName', text(above)),
+            causes: one({ isGt: above }),
+            to: beyond.above,
           },
         ]),
-  ].map((event, place) => ({ evId: place + 1, eventLog: true, actions, ...event }));
-  const name = t('watch.purposeName');
-  return {
-    puId: 1,
-    name,
-    initStId: 1,
-    states: [{ stId: 1, name: t('watch.stateName'), events }],
-  } as unknown as Purpose;
+    ...(below === undefined
+      ? []
+      : [
+          {
+            name: t('watch.belowName', text(below)),
+            causes: one({ isLt: below }),
+            to: beyond.below,
+          },
+        ]),
+  ];
 }
 
-/** The rules of an installed profile; null if it contains more than these rules can express. */
-export function rulesIn(purposes: readonly Purpose[]): Rules | null {
-  const [purpose, ...others] = purposes;
-  const [state, ...more] = purpose?.states ?? [];
-  if (!state || others.length > 0 || more.length > 0) return null;
-  const rules: Rules = { above: {}, below: {}, silentMs: 0 };
-  for (const { causes, actions } of state.events) {
-    const known = ['alarm', 'cloud'];
-    if (Object.keys(actions).some((name) => !known.includes(name))) return null;
-    const [{ sId, threshold, thresholds } = { sId: '' }, ...further] = causes;
-    if (threshold?.noneForMs !== undefined) {
-      const alike = causes.every((each) => each.threshold?.noneForMs === threshold.noneForMs);
-      if (!alike || rules.silentMs > 0) return null;
-      rules.silentMs = threshold.noneForMs;
-      continue;
+/** The states beyond a limit, each with what leads back. */
+function returns(sense: Sense, { above, below, back = 0 }: Limit) {
+  const { sId } = sense;
+  const state = (stId: number, value: number, which: 'above' | 'below') => {
+    const said = { name: nameOfSense(sId, sense), value: formatValue(value, sense) };
+    const thresholds = which === 'above' ? { isLt: value } : { isGt: value };
+    return {
+      stId,
+      name: t(`watch.${which}State`),
+      event: {
+        name: t('watch.backName', said),
+        actions: { cloud: { sendEvent: true }, engine: { gotoStId: within } },
+        causes: [{ sId, orderId: 0, thresholds }],
+      },
+    };
+  };
+  return [
+    ...(above === undefined ? [] : [state(beyond.above, short(above - back), 'above')]),
+    ...(below === undefined ? [] : [state(beyond.below, short(below + back), 'below')]),
+  ];
+}
+
+/** Without what a computer adds to a difference: 8 - 0.1 is 7.9. */
+const short = (value: number) => Number(value.toPrecision(12));
+
+/** All that is watched of a sense, without states. */
+function watchedOf(sense: Sense, limit: Limit): Watched[] {
+  const { sId } = sense;
+  const { on, rise, fall, forMs, withinMs } = limit;
+  const name = nameOfSense(sId, sense);
+  const changes = (which: 'rise' | 'fall', value: number | undefined, thresholds: object) =>
+    value === undefined
+      ? []
+      : [
+          {
+            name: t(`watch.${which}Name`, { name, value: formatValue(value, sense) }),
+            causes: [
+              { sId, orderId: 0, threshold: { over: { ms: withinMs, stat: 'delta' } }, thresholds },
+            ],
+          },
+        ];
+  return [
+    ...crossings(sense, limit).map(({ to: _to, ...event }) => event),
+    ...(on === undefined
+      ? []
+      : [
+          {
+            name: t(on === 1 ? 'watch.onName' : 'watch.offName', { name }),
+            causes: [{ sId, orderId: 0, ...held(forMs), thresholds: { isOneOf: [on] } }],
+          },
+        ]),
+    ...changes('rise', rise, { isGt: rise }),
+    ...changes('fall', fall, { isLt: fall === undefined ? 0 : -fall }),
+  ];
+}
+
+/** All senses must be silent: a value of any of them shows that the device is there. */
+function silenceOf(silentMs: number, senses: readonly Sense[]): Watched[] {
+  if (silentMs === 0 || senses.length === 0) return [];
+  const causes = senses.map(({ sId }, orderId) => ({
+    sId,
+    orderId,
+    threshold: { noneForMs: silentMs },
+  }));
+  return [{ name: t('watch.silentName'), causes }];
+}
+
+/** The rules of an installed profile; null if it contains anything that these rules would lose. */
+export function rulesIn(purposes: readonly Purpose[], senses: readonly Sense[]): Rules | null {
+  const [purpose, ...more] = purposes;
+  if (!purpose || more.length > 0) return null;
+  const limits: Record<string, Limit> = {};
+  let [silentMs, keepMs] = [0, 0];
+  for (const { stId, events } of purpose.states)
+    for (const event of events) {
+      const [cause] = event.causes;
+      if (!cause) return null;
+      silentMs = cause.threshold?.noneForMs ?? silentMs;
+      keepMs = event.actions.keepMs ?? keepMs;
+      const known = limits[cause.sId] ?? noLimit;
+      if (cause.threshold?.noneForMs === undefined)
+        limits[cause.sId] = { ...known, ...limitIn(stId, cause, known) };
     }
-    const { isGt, isLt, ...rest } = thresholds ?? {};
-    const isPlain = further.length === 0 && threshold === undefined;
-    if (!isPlain || Object.keys(rest).length > 0) return null;
-    if ((isGt === undefined) === (isLt === undefined)) return null;
-    if (isGt !== undefined) rules.above[sId] = isGt;
-    if (isLt !== undefined) rules.below[sId] = isLt;
-  }
-  return rules;
+  const rules = { limits, silentMs, keepMs };
+  // What these rules write must be what is installed, whatever the language of its names.
+  return essence(purposeOf(rules, senses)) === essence(purpose) ? rules : null;
 }
 
-/** Whether the rules cover the whole profile, so that saving them loses nothing. */
-export function isAllOf(rules: Rules, purposes: readonly Purpose[]): boolean {
-  const events = purposes.flatMap(({ states }) => states.flatMap(({ events }) => events));
-  const silent = rules.silentMs === 0 ? 0 : 1;
-  const number = Object.keys(rules.above).length + Object.keys(rules.below).length + silent;
-  return events.length === number && events.every(isPlain);
+function limitIn(
+  stId: number,
+  { threshold, thresholds }: PurposeEvent['causes'][number],
+  known: Limit,
+): Partial<Limit> {
+  const { isGt, isLt, isOneOf } = thresholds;
+  const { over, forMs = 0 } = threshold ?? {};
+  const change = isGt ?? -(isLt ?? 0);
+  if (over) return { [isGt === undefined ? 'fall' : 'rise']: change, withinMs: over.ms };
+  if (isOneOf) return { on: isOneOf[0], forMs };
+  if (stId === beyond.above && isLt !== undefined && known.above !== undefined)
+    return { back: short(known.above - isLt) };
+  if (stId === beyond.below && isGt !== undefined && known.below !== undefined)
+    return { back: short(isGt - known.below) };
+  return isGt === undefined ? { below: isLt, forMs } : { above: isGt, forMs };
 }
 
-/** It contains only what this page writes. */
-function isPlain({ actions: asked, causes }: PurposeEvent): boolean {
-  if (JSON.stringify(bare(asked)) !== JSON.stringify(bare(actions))) return false;
-  return causes.every(
-    ({ sId: _sId, orderId: _orderId, threshold, thresholds: _limits, ...rest }) => {
-      const { noneForMs: _silence, ...others } = (threshold ?? {}) as Threshold;
-      return bare([others, rest]) === undefined;
-    },
-  );
-}
+const essence = ({ initStId, states }: Purpose): string =>
+  JSON.stringify(bare({ initStId, states }));
 
-/** Removes absent, false and empty members, and sorts the rest. */
+/** Removes names, and absent, false and empty members, and sorts the rest. */
 function bare(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value === false ? undefined : value;
   const members = Object.entries(value)
+    .filter(([name]) => name !== 'name')
     .map(([name, member]) => [name, bare(member)] as const)
     .filter(([, member]) => member !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1));
   return members.length === 0 ? undefined : members;
 }
 
-export const isEmpty = ({ above, below, silentMs }: Rules): boolean =>
-  silentMs === 0 && Object.keys(above).length === 0 && Object.keys(below).length === 0;
+const asks = ({ above, below, on, rise, fall }: Limit) =>
+  [above, below, on, rise, fall].some((each) => each !== undefined);
+
+export const isEmpty = ({ limits, silentMs }: Rules): boolean =>
+  silentMs === 0 && !Object.values(limits).some(asks);
+
+/** What is wrong with a field: its name, as `above:0x10`, and why. */
+export type Wrong = { field: string; text: string };
+
+/** What can never work, or would always: said before it is installed. */
+export function problemsOf({ limits }: Rules, senses: readonly Sense[]): Wrong[] {
+  const wrong: Wrong[] = [];
+  const stated = senses.filter(({ sId }) => limits[sId]?.back !== undefined);
+  for (const sense of senses) {
+    const { sId, min, max } = sense;
+    const { above, below, back, rise, fall } = limits[sId] ?? noLimit;
+    const at = (field: string, text: string) => wrong.push({ field: `${field}:${sId}`, text });
+    const value = (number: number) => formatValue(number, { unit: sense.unit });
+    if (above !== undefined && below !== undefined && below >= above)
+      at('below', t('watch.wrong.pair', { above: value(above) }));
+    if (max !== undefined && above !== undefined && above >= max)
+      at('above', t('watch.wrong.never', { limit: value(max) }));
+    if (min !== undefined && below !== undefined && below <= min)
+      at('below', t('watch.wrong.never', { limit: value(min) }));
+    for (const [field, number] of Object.entries({ back, rise, fall }))
+      if (number !== undefined && number <= 0) at(field, t('watch.wrong.positive'));
+    if (back !== undefined && above === undefined && below === undefined)
+      at('back', t('watch.wrong.backAlone'));
+    if (back !== undefined && above !== undefined && below !== undefined && back >= above - below)
+      at('back', t('watch.wrong.back', { limit: value(short(above - below)) }));
+    if (back !== undefined && stated.length > 1) at('back', t('watch.wrong.backTwice'));
+  }
+  return wrong;
+}

@@ -1,19 +1,22 @@
 import { useState } from 'preact/hooks';
 import { getContacts } from '../../api/account.ts';
 import { reload, useQuery } from '../../api/cache.ts';
-import { getConfiguration, nameOfSense } from '../../api/devices.ts';
-import { installPurpose } from '../../api/events.ts';
-import type { Contacts, DescribedDevice, Purpose, Sense } from '../../api/types.ts';
+import { getConfiguration, sensesOf } from '../../api/devices.ts';
+import { installPurposes } from '../../api/events.ts';
+import { useLatest } from '../../api/measurements.ts';
+import type { Contacts, DescribedDevice, Purpose } from '../../api/types.ts';
 import { navigate } from '../../app/router.ts';
 import { Confirm } from '../../parts/dialog.tsx';
-import { Form, Submit, textOf, useForm } from '../../parts/form.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
-import { isAllOf, isEmpty, noRules, purposeOf, type Rules, rulesIn } from './rules.ts';
+import { LimitsForm } from './limits-form.tsx';
+import { limitsIn } from './numbers.ts';
+import { NumbersForm } from './numbers-form.tsx';
+import { noRules, purposeOf, rulesIn } from './rules.ts';
 
-/** The simplest alarms of a device: its values outside limits, and silence. */
+/** The alarms of a device: limits of its values, how fast they change, and silence. */
 export function WatchPage({ uuid }: { uuid: string }) {
   const query = useQuery(`configuration/${uuid}`, (signal) => getConfiguration(uuid, signal));
   return (
@@ -21,30 +24,22 @@ export function WatchPage({ uuid }: { uuid: string }) {
       <p class="crumb">
         <Link to={`devices/${uuid}`} class="link">
           <Icon name="back" />
-          {t('watch.back')}
+          {t('watch.toDevice')}
         </Link>
       </p>
       <div class="head">
         <h1>{t('watch.title')}</h1>
       </div>
       <Answered query={query} lines={6}>
-        {(device) => {
-          const purposes = purposesOf(device);
-          const rules = purposes.length === 0 ? noRules : rulesIn(purposes);
-          const isAll = rules !== null && isAllOf(rules, purposes);
-          return (
-            <div class="watch">
-              <WatchForm
-                uuid={uuid}
-                name={device.device.name ?? ''}
-                senses={device.module.flatMap(({ senses }) => senses)}
-                rules={rules ?? noRules}
-                replaces={isAll ? [] : purposes}
-              />
-              <WhoIsTold />
-            </div>
-          );
-        }}
+        {(device) => (
+          <div class="watch">
+            <section class="panel">
+              <p class="watch-name">{device.device.name || t('fleet.unnamed')}</p>
+              <Alarms key={JSON.stringify(purposesOf(device))} uuid={uuid} device={device} />
+            </section>
+            <WhoIsTold />
+          </div>
+        )}
       </Answered>
     </>
   );
@@ -56,126 +51,83 @@ function purposesOf({ currentProfile, pendingProfile }: DescribedDevice): Purpos
   return 'purposes' in currentProfile ? currentProfile.purposes : [];
 }
 
-type FormProps = {
-  uuid: string;
-  name: string;
-  senses: Sense[];
-  rules: Rules;
-  /** Purposes that contain more than this page can show; saving replaces them. */
-  replaces: readonly Purpose[];
-};
+type AlarmsProps = { uuid: string; device: DescribedDevice };
 
-const silences = [0, 900_000, 3_600_000, 21_600_000, 86_400_000] as const;
-
-/** An upper and a lower limit for each sense, and how long silence may last. */
-export function WatchForm({ uuid, name, senses, rules, replaces }: FormProps) {
-  const [isNothing, setIsNothing] = useState(false);
-  const [asking, setAsking] = useState<Rules | null>(null);
-  const save = async (chosen: Rules) => {
-    await installPurpose(uuid, purposeOf(chosen, senses));
+/** A form for what this page wrote; the numbers of what others wrote; and what neither can show, as JSON. */
+function Alarms({ uuid, device }: AlarmsProps) {
+  const { data: latest = [] } = useLatest([uuid]);
+  const [isReplacing, setIsReplacing] = useState(false);
+  const purposes = purposesOf(device);
+  const senses = sensesOf(device);
+  const all = [...senses.values()];
+  const rules = purposes.length === 0 || isReplacing ? noRules : rulesIn(purposes, all);
+  const save = async (next: readonly Purpose[]) => {
+    await installPurposes(uuid, next);
     reload(`configuration/${uuid}`);
     const hasSomebody = readyIn(await getContacts()).length > 0;
     say(t(hasSomebody ? 'watch.saved' : 'watch.savedForNobody'));
     navigate(hasSomebody ? `devices/${uuid}` : 'account/contacts');
   };
-  const form = useForm(async (values) => {
-    const chosen = readRules(values, senses);
-    setIsNothing(isEmpty(chosen));
-    if (isEmpty(chosen)) return;
-    if (replaces.length > 0) setAsking(chosen);
-    else await save(chosen);
-  });
+  if (rules)
+    return (
+      <>
+        {isReplacing && <p class="notice">{t('watch.replaces')}</p>}
+        <LimitsForm
+          senses={all}
+          rules={rules}
+          latest={latest}
+          onSave={(chosen) => save([purposeOf(chosen, all)])}
+        />
+      </>
+    );
+  const limits = limitsIn(purposes);
   return (
-    <section class="panel">
-      <p class="watch-name">{name || t('fleet.unnamed')}</p>
-      {replaces.length > 0 && <p class="notice">{t('watch.replaces')}</p>}
-      <Form form={form}>
-        {isNothing && (
-          <p class="form-error" role="alert">
-            {t('watch.nothing')}
-          </p>
-        )}
-        {senses.map((sense) => (
-          <Limits key={sense.sId} sense={sense} rules={rules} />
-        ))}
-        <label class="field">
-          <span>{t('watch.silent')}</span>
-          <select name="silent">
-            {[...new Set([...silences, rules.silentMs])].map((ms) => (
-              <option key={ms} value={ms} selected={ms === rules.silentMs}>
-                {silenceText(ms)}
-              </option>
-            ))}
-          </select>
-        </label>
-        <p class="fine">{t('watch.hint')}</p>
-        <div>
-          <Submit form={form}>{t('watch.save')}</Submit>
-        </div>
-      </Form>
-      {asking && (
+    <>
+      {limits ? (
+        <NumbersForm
+          purposes={purposes}
+          limits={limits}
+          senses={senses}
+          latest={latest}
+          onSave={save}
+        />
+      ) : (
+        <p class="notice">{t('watch.readOnly')}</p>
+      )}
+      <details class="more watch-json" open={limits === null}>
+        <summary>{t('watch.json')}</summary>
+        <pre tabIndex={0}>{JSON.stringify(purposes, null, 2)}</pre>
+      </details>
+      <Replace purposes={purposes} onReplace={() => setIsReplacing(true)} />
+    </>
+  );
+}
+
+/** Leads from a profile that somebody else wrote to simple limits; nothing changes before these are saved. */
+function Replace({ purposes, onReplace }: { purposes: readonly Purpose[]; onReplace: () => void }) {
+  const [isAsked, setIsAsked] = useState(false);
+  return (
+    <p>
+      <button type="button" class="link" onClick={() => setIsAsked(true)}>
+        {t('watch.replaceTitle')}
+      </button>
+      {isAsked && (
         <Confirm
           title={t('watch.replaceTitle')}
           action={t('watch.replace')}
-          onCancel={() => setAsking(null)}
-          onConfirm={() => save(asking)}
+          onCancel={() => setIsAsked(false)}
+          onConfirm={async () => onReplace()}
         >
           <p>{t('watch.replaceHint')}</p>
           <ul class="watch-lost">
-            {replaces.map(({ puId, name }) => (
+            {purposes.map(({ puId, name }) => (
               <li key={puId}>{name ?? t('watch.purpose', { puId })}</li>
             ))}
           </ul>
         </Confirm>
       )}
-    </section>
+    </p>
   );
-}
-
-function silenceText(ms: number): string {
-  if (ms === 0) return t('watch.silent.never');
-  if (ms < 3_600_000) return t('watch.silent.minutes', { minutes: Math.round(ms / 60_000) });
-  return t('watch.silent.hours', { hours: Math.round(ms / 3_600_000) });
-}
-
-function Limits({ sense, rules }: { sense: Sense; rules: Rules }) {
-  const { sId, unit } = sense;
-  const name = nameOfSense(sId, sense);
-  const input = (which: 'below' | 'above') => (
-    <label class="watch-limit">
-      <span>{t(`watch.${which}`)}</span>
-      <input
-        type="number"
-        step="any"
-        inputMode="decimal"
-        name={`${which}:${sId}`}
-        defaultValue={String(rules[which][sId] ?? '')}
-        aria-label={`${name}: ${t(`watch.${which}`)}${unit ? ` (${unit})` : ''}`}
-      />
-      {unit !== undefined && <span class="muted">{unit}</span>}
-    </label>
-  );
-  return (
-    <fieldset class="watch-sense">
-      <legend>{name}</legend>
-      <div>
-        {input('below')}
-        {input('above')}
-      </div>
-    </fieldset>
-  );
-}
-
-function readRules(values: FormData, senses: Sense[]): Rules {
-  const limits = (which: 'above' | 'below') =>
-    Object.fromEntries(
-      senses.flatMap(({ sId }) => {
-        const text = textOf(values, `${which}:${sId}`);
-        return text === '' ? [] : [[sId, Number(text)] as const];
-      }),
-    );
-  const silentMs = Number(textOf(values, 'silent'));
-  return { above: limits('above'), below: limits('below'), silentMs };
 }
 
 /** Who is notified: confirmed addresses, and webhooks. */

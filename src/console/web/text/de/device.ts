@@ -244,7 +244,6 @@ export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
   'settings.handOver':
     'Ein Wert unter „Minimum“ oder über „Maximum“ wird abgelehnt. Änderungen gelten sofort. Das Gerät erfährt sie jetzt oder beim nächsten Verbinden.',
   'settings.wrong': 'Nicht gespeichert. Bitte korrigieren Sie die markierten Felder.',
-  'settings.wrongNumber': 'Geben Sie eine Zahl ein, etwa 21,5',
   'settings.wrongOrder': '„Minimum“ ist größer als „Maximum“',
   'settings.wrongId': 'Geben Sie 0x und hexadezimale Ziffern ein, etwa 0x10',
   'settings.wrongTwice': 'Ein anderer Sensor hat diese Kennung schon',

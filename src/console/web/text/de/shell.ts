@@ -40,6 +40,7 @@ export const shell: Record<keyof typeof enShell, string> = {
   'common.first': 'Erste Seite',
   'common.justNow': 'gerade eben',
   'common.never': 'nie',
+  'number.wrong': 'Geben Sie eine Zahl ein, etwa {example}',
   'problem.title': 'Das hat nicht geklappt',
   'problem.unreachable':
     'Der Dienst antwortet nicht. Läuft er, und hat dieses Gerät eine Netzwerkverbindung?',

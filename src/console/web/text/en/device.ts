@@ -226,7 +226,6 @@ export const deviceTabs = {
   'settings.handOver':
     'A value below “Minimum” or above “Maximum” is rejected. Changes apply at once. The device receives them now, or the next time it connects.',
   'settings.wrong': 'Not saved. Please correct the marked fields.',
-  'settings.wrongNumber': 'Enter a number, such as 21.5',
   'settings.wrongOrder': '“Minimum” is greater than “Maximum”',
   'settings.wrongId': 'Enter 0x and hexadecimal digits, such as 0x10',
   'settings.wrongTwice': 'Another sensor already has this identifier',

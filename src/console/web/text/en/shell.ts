@@ -38,6 +38,7 @@ export const shell = {
   'common.first': 'First page',
   'common.justNow': 'just now',
   'common.never': 'never',
+  'number.wrong': 'Enter a number, such as {example}',
   'problem.title': 'Something went wrong',
   'problem.unreachable':
     'The service is not responding. Check that it is running and that this device is online.',

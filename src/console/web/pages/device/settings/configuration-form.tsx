@@ -11,10 +11,12 @@ import { useLatest } from '../../../api/measurements.ts';
 import { ApiError } from '../../../api/request.ts';
 import type { Configuration, Sense } from '../../../api/types.ts';
 import { queryOf } from '../../../app/router.ts';
+import { wrongNumber } from '../../../parts/number-field.tsx';
 import { Problem } from '../../../parts/panel.tsx';
 import { describeRejection } from '../../../parts/rejections.tsx';
 import { formatValue } from '../../../text/format.ts';
-import { t } from '../../../text/t.ts';
+import { parseNumber, typeNumber } from '../../../text/number.ts';
+import { locale, t } from '../../../text/t.ts';
 
 type FormProps = { uuid: string; configuration: Configuration };
 
@@ -138,7 +140,10 @@ function draftOf({ device, module }: Configuration): Draft {
 }
 
 function draftSense(sense: Sense): DraftSense {
-  const texts = senseFields.map((field) => [field, String(sense[field] ?? '')]);
+  const texts = senseFields.map((field) => {
+    const value = sense[field] ?? '';
+    return [field, typeof value === 'number' ? typeNumber(value, locale()) : value];
+  });
   return { ...(Object.fromEntries(texts) as Record<SenseField, string>), own: sense };
 }
 
@@ -170,11 +175,8 @@ function senseOf(draft: DraftSense): Sense {
   return sense as Sense;
 }
 
-/** Accepts a decimal comma. Anything that is not a number is left for the service to refuse. */
-function readNumber(text: string): number | string {
-  const number = Number(text.replace(/[\u2212\u2013]/g, '-').replace(',', '.'));
-  return Number.isFinite(number) ? number : text;
-}
+/** In the reader's language. Anything that is not a number is left for the service to refuse. */
+const readNumber = (text: string): number | string => parseNumber(text, locale()) ?? text;
 
 type FieldProblem = { path: string; message: string };
 
@@ -199,7 +201,7 @@ function checkSense(sense: DraftSense, used: Set<string>): FieldProblem[] {
   used.add(sId);
   for (const path of numberFields)
     if (sense[path].trim() !== '' && typeof readNumber(sense[path]) !== 'number')
-      problems.push({ path, message: t('settings.wrongNumber') });
+      problems.push({ path, message: wrongNumber() });
   const [min, max] = [readNumber(sense.min), readNumber(sense.max)];
   const isBoth = sense.min.trim() !== '' && sense.max.trim() !== '';
   if (isBoth && typeof min === 'number' && typeof max === 'number' && min > max)
@@ -257,7 +259,7 @@ function SenseFields(props: SenseFieldsProps) {
 /** Whether the unit has changed but the limits have not: nothing converts them. */
 function keepsLimits({ own, unit, min, max }: DraftSense): boolean {
   const isOther = own.unit !== undefined && unit !== '' && unit !== own.unit;
-  const isKept = min === String(own.min ?? '') && max === String(own.max ?? '');
+  const isKept = readNumber(min) === (own.min ?? '') && readNumber(max) === (own.max ?? '');
   return isOther && isKept && (min !== '' || max !== '');
 }
 
@@ -282,7 +284,6 @@ function Field({ field, value, unit, problem, onChange }: FieldProps) {
         name={field}
         value={value}
         autocomplete="off"
-        inputMode={numberFields.includes(field) ? 'decimal' : 'text'}
         aria-invalid={isWrong}
         aria-describedby={isWrong ? `${id}-problem` : undefined}
         onInput={({ currentTarget }) => onChange(field, currentTarget.value)}

@@ -1,0 +1,88 @@
+import type { Purpose } from '../../api/types.ts';
+import { t } from '../../text/t.ts';
+
+/** A number that a value is compared with, and where it stands in the purposes. */
+export type Limit = {
+  /** Indexes of purpose, state and event. */
+  at: readonly [number, number, number];
+  sId: string;
+  which: 'isGt' | 'isLt';
+  value: number;
+  /** The event's own name, and the states that it leads from and to. */
+  name: string;
+  from: string;
+  to: string | null;
+};
+
+type Cause = Purpose['states'][number]['events'][number]['causes'][number];
+
+/**
+ * The limits of purposes that can be changed in place: each is the only cause of its event, and its only threshold.
+ * Null if a number is compared in another way, so that changing some limits alone could break what they mean together.
+ */
+export function limitsIn(purposes: readonly Purpose[]): Limit[] | null {
+  const found: Limit[] = [];
+  for (const [p, { states }] of purposes.entries())
+    for (const [s, { stId, name: from, events }] of states.entries())
+      for (const [e, { name = '', causes, actions }] of events.entries()) {
+        if (causes.every(({ thresholds }) => Object.keys(thresholds).length === 0)) continue;
+        const [cause, ...more] = causes;
+        const which = cause && more.length === 0 ? onlyLimit(cause) : null;
+        if (!cause || which === null) return null;
+        const target = states.find((state) => state.stId === actions.engine?.gotoStId);
+        const to = target && target.stId !== stId ? (target.name ?? String(target.stId)) : null;
+        const value = cause.thresholds[which] ?? 0;
+        found.push({
+          at: [p, s, e],
+          sId: cause.sId,
+          which,
+          value,
+          name,
+          from: from ?? String(stId),
+          to,
+        });
+      }
+  return found.length === 0 ? null : found;
+}
+
+function onlyLimit({ threshold, thresholds }: Cause): 'isGt' | 'isLt' | null {
+  const [which, ...others] = Object.keys(thresholds);
+  if (others.length > 0 || threshold?.relative || threshold?.negate) return null;
+  return which === 'isGt' || which === 'isLt' ? which : null;
+}
+
+/** The purposes with other numbers: by `Limit`, in the order of `limitsIn`. */
+export function withNumbers(
+  purposes: readonly Purpose[],
+  limits: readonly Limit[],
+  values: readonly number[],
+): Purpose[] {
+  const changed = structuredClone([...purposes]);
+  for (const [place, { at, which }] of limits.entries()) {
+    const [p, s, e] = at;
+    const cause = changed[p]?.states[s]?.events[e]?.causes[0];
+    const value = values[place];
+    if (cause && value !== undefined) cause.thresholds[which] = value;
+  }
+  return changed;
+}
+
+/**
+ * What is wrong with each limit; empty if nothing is. Two limits of one sense contradict each other if all values are
+ * beyond one of them: in one state, or in two states that lead to each other, where a value would move the device
+ * back and forth.
+ */
+export function contradictions(limits: readonly Limit[], values: readonly number[]): string[] {
+  return limits.map((limit, place) => {
+    if (limit.which !== 'isLt') return '';
+    const value = values[place] ?? limit.value;
+    const isBeyond = limits.some((other, n) => {
+      if (other.which !== 'isGt' || other.sId !== limit.sId || other.at[0] !== limit.at[0])
+        return false;
+      const meets =
+        other.from === limit.from || (other.to === limit.from && limit.to === other.from);
+      return meets && value > (values[n] ?? other.value);
+    });
+    return isBeyond ? t('watch.wrong.numbers') : '';
+  });
+}
