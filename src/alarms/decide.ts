@@ -50,33 +50,38 @@ export type DecideDeps = {
 };
 
 /** How many recorded events a transaction's opened alarms count as, by account; to be counted after the commit. */
-type Opened = ReadonlyMap<number, number>;
+export type OpenedAlarms = ReadonlyMap<number, number>;
 
-/**
- * Decides on the alarms of devices, in the transaction that stores what happened to them: opens and closes alarms,
- * queues notifications, and sets `notified` and `notNotified` on the events of firings. Returns what it opened within
- * the quota; the caller counts that after the commit.
- */
-export async function decideAlarms(
-  tx: Sql,
-  signals: readonly AlarmSignal[],
-  deps: DecideDeps,
-): Promise<Opened> {
-  await noteLate(tx, signals.flatMap(lateOf));
-  const deviceIds = [...new Set(signals.filter(decides).map(({ device }) => device.deviceId))];
-  if (deviceIds.length === 0) return new Map();
-  const loaded = await loadDevices(tx, deviceIds);
-  const stored = await listStoredReports(tx, reportsOf(signals));
-  const nowTs = deps.clock();
-  const at = { options: deps.rules, nowTs, asks: [] as PlannedAsk[] };
-  const { asks } = at;
-  const drafted = readSignals(signals, loaded, stored, at);
-  const opened = await giveIds(tx, drafted, deps);
-  const results = await notify(tx, toAsks(asks), { ...deps.notifying, nowTs });
-  const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
-  settle(asks, results, verdicts, at);
-  await saveDrafts(tx, drafted, { ...deps, nowTs });
-  return opened;
+/** Decides on the alarms of devices, in the transaction that stores what happened to them. */
+export class AlarmDecider {
+  readonly #deps: DecideDeps;
+
+  constructor(deps: DecideDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Opens and closes alarms, queues notifications, and sets `notified` and `notNotified` on the events of firings.
+   * Returns what it opened within the quota; the caller counts that after the commit.
+   */
+  async decide(tx: Sql, signals: readonly AlarmSignal[]): Promise<OpenedAlarms> {
+    const deps = this.#deps;
+    await noteLate(tx, signals.flatMap(lateOf));
+    const deviceIds = [...new Set(signals.filter(decides).map(({ device }) => device.deviceId))];
+    if (deviceIds.length === 0) return new Map();
+    const loaded = await loadDevices(tx, deviceIds);
+    const stored = await listStoredReports(tx, reportsOf(signals));
+    const nowTs = deps.clock();
+    const at = { options: deps.rules, nowTs, asks: [] as PlannedAsk[] };
+    const { asks } = at;
+    const drafted = readSignals(signals, loaded, stored, at);
+    const opened = await giveIds(tx, drafted, deps);
+    const results = await notify(tx, toAsks(asks), { ...deps.notifying, nowTs });
+    const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
+    settle(asks, results, verdicts, at);
+    await saveDrafts(tx, drafted, { ...deps, nowTs });
+    return opened;
+  }
 }
 
 const decides = ({ kind }: AlarmSignal) => kind !== 'late';
@@ -147,7 +152,7 @@ async function giveIds(
   tx: Sql,
   drafted: ReadonlyMap<number, Drafted>,
   deps: Pick<DecideDeps, 'eventsLeft'>,
-): Promise<Opened> {
+): Promise<OpenedAlarms> {
   const opened = [...drafted.values()].flatMap((each) =>
     alarmsOf(each)
       .filter(({ isNew }) => isNew)
