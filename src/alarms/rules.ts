@@ -95,7 +95,7 @@ function close(device: DeviceDraft, draft: AlarmDraft, closedBy: Closing, closed
 }
 
 /** The changes to an alarm that closes. */
-export function closedAs(closedBy: Closing, closedTs: number): Partial<Alarm> {
+function closedAs(closedBy: Closing, closedTs: number): Partial<Alarm> {
   const nothingLeft = { endsTs: null, endsAs: null, expiresTs: null, nextTs: null };
   return { ...nothingLeft, closedBy, closedTs, waitsForFresh: false };
 }
@@ -602,7 +602,7 @@ export function reopened(alarm: Alarm, meanwhile: Alarm | null): AlarmChange | n
 export function openAgain(device: DeviceDraft, nowTs: WallMs): void {
   for (const { alarm } of device.lasting.values()) {
     const { againTs, closedWith } = alarm;
-    const isExpired = closedWith?.expiresTs != null && closedWith.expiresTs <= nowTs;
+    const isExpired = (closedWith?.expiresTs ?? Infinity) <= nowTs;
     if (!isExpired && (againTs === null || againTs > nowTs)) continue;
     forget(device, (one) => one === alarm);
     if (isExpired || device.open.has(nameKey(alarm.of))) continue;
