@@ -55,6 +55,7 @@ export function fired({ atMs = 0, actions = {}, ...members }: Members = {}): Ala
     isGlobal: false,
     isRecorded: true,
     sIds: ['0x01'],
+    conditions: [],
     from: cold,
     movedTo: null,
     ...members,
@@ -73,7 +74,7 @@ export const moved = (from: typeof cold, to: typeof cold, isReport = false, atMs
 
 /** One device as its rows would store it, with one transaction for each call of `take`. */
 export class Device {
-  before: DeviceBefore = { open: [], snoozes: [], mute: null, carried: null };
+  before: DeviceBefore = { open: [], lasting: [], snoozes: [], mute: null, carried: null };
   closed: Alarm[] = [];
   asks: PlannedAsk[] = [];
   /** The result of asks from now on. */
