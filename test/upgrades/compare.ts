@@ -66,7 +66,8 @@ const reworded: Record<string, [then: string, now: string][]> = {
   ],
 };
 
-function inPresentWords(recorded: Answer): Answer {
+/** An answer of 0.4.0 as this version words it. */
+export function inPresentWords(recorded: Answer): Answer {
   const text = JSON.stringify(recorded, (key, value: unknown) =>
     typeof value === 'string'
       ? (reworded[key] ?? []).reduce((said, [then, now]) => said.replace(then, now), value)
