@@ -27,7 +27,9 @@ function withMore(expected: unknown): unknown {
   return expect.objectContaining(Object.fromEntries(members) as Record<string, unknown>);
 }
 
-/** Removes what the comparison itself changes: asking uses the session, and while nobody listens no device is silent. */
+/**
+ * Removes what the comparison itself changes: asking uses the session, and while nobody listens no device is silent.
+ */
 function comparable(answer: Answer): Answer {
   const text = JSON.stringify(answer, (key, value: unknown) => {
     if (key === 'lastUsedTs') return null;
