@@ -39,7 +39,15 @@ import {
 } from './devices.ts';
 import type { Clock, MonotonicClock } from '../../src/lib/clock-readings.ts';
 
-type UplinkDeps = {
+/** A parsed payload takes about this many times its bytes. The payload itself is kept too. */
+const parsedFactor = 4;
+/** Limits the requests that wait for memory: each holds a connection. */
+const waiting = { share: 1 / 4, maxWaiting: 1_000, maxWaitingOfKey: 250 };
+const patienceMs = 5_000;
+const fullSeconds = 3_600;
+
+/** Takes what devices send by POST. */
+export function createHttpUplink(deps: {
   ports: ConnectorPorts;
   devices: HttpDevices;
   deviceLimits: DeviceLimits;
@@ -51,17 +59,7 @@ type UplinkDeps = {
   log: Log;
   now: MonotonicClock;
   sendProblem: SendProblem;
-};
-
-/** A parsed payload takes about this many times its bytes. The payload itself is kept too. */
-const parsedFactor = 4;
-/** Limits the requests that wait for memory: each holds a connection. */
-const waiting = { share: 1 / 4, maxWaiting: 1_000, maxWaitingOfKey: 250 };
-const patienceMs = 5_000;
-const fullSeconds = 3_600;
-
-/** Takes what devices send by POST. */
-export function createHttpUplink(deps: UplinkDeps) {
+}) {
   const { ports, devices, limits, tuning, observe, log, now, sendProblem } = deps;
   const budget = new MemoryBudget({ maxBytes: tuning.maxUnackedTotalBytes, ...waiting });
   const bodies = createBodies({
@@ -128,10 +126,10 @@ export function createHttpUplink(deps: UplinkDeps) {
     const body = arrived ?? (await bodies.read(request, { name, accountId: identity.accountId }));
     if (exchange.isOver) return;
     exchange.isWhole = true;
-    const place = takeRoom(identity, body.length * parsedFactor + tuning.messageOverheadBytes);
+    const place = reserve(identity, body.length * parsedFactor + tuning.messageOverheadBytes);
     exchange.place = place;
     const isAtOnce = arrived !== null && place.isIn;
-    if (!place.isIn) await waitForRoom(place);
+    if (!place.isIn) await waitUntilIn(place);
     if (exchange.isOver) return;
     const message: RawMessage = {
       topic: device.upPrefix + name,
@@ -168,13 +166,13 @@ export function createHttpUplink(deps: UplinkDeps) {
     return tooMany('The device or its account sends faster than allowed.', waitMs);
   }
 
-  function takeRoom({ accountId }: DeviceIdentity, bytes: number): Reservation {
+  function reserve({ accountId }: DeviceIdentity, bytes: number): Reservation {
     const place = budget.enter(String(accountId), bytes);
     if (!place) throw comeLater('Too many requests are waiting already: try again later.');
     return place;
   }
 
-  async function waitForRoom(place: Reservation): Promise<void> {
+  async function waitUntilIn(place: Reservation): Promise<void> {
     await waitAtMost(place.entered, patienceMs);
     if (place.isIn) return;
     place.leave();
@@ -323,7 +321,7 @@ function readBody(request: IncomingMessage, most: number, bodies: BegunBodies): 
       fail(comeLater('The body arrived slowly, and its memory was needed: send it again.')),
     );
     const onData = (chunk: Buffer): void => {
-      if (!joined.hasRoom(chunk)) return fail(tooLarge(most));
+      if (!joined.fits(chunk)) return fail(tooLarge(most));
       begun.add(joined.add(chunk));
     };
     const onEnd = (): void => {

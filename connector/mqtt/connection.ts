@@ -48,7 +48,7 @@ export type Device = {
   /** When a connection last took over another one's session. */
   takenOverMs: number;
   /** When `presence` was last told that the device sent something. */
-  toldMs: number;
+  seenReportedMs: number;
   /** Set while its connections wait for the device's rates. */
   timer: NodeJS.Timeout | null;
 };
@@ -208,6 +208,16 @@ export class Connection {
     socket.end(farewell, () => {
       clearTimeout(timer);
       socket.destroy();
+    });
+  }
+
+  /** Writes to the socket without aedes. A full socket is not read until it has drained. */
+  write(bytes: Buffer, monotonicMs: MonotonicMs): void {
+    if (this.socket.write(bytes) || this.blockedSinceMs !== null) return;
+    this.blockedSinceMs = monotonicMs;
+    this.socket.once('drain', () => {
+      this.blockedSinceMs = null;
+      this.resume();
     });
   }
 

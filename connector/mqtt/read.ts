@@ -9,10 +9,12 @@ import {
   mostMeasurementBytes,
   type Tuning,
 } from '../ports.ts';
+import type { UnackedBudget } from './acknowledge.ts';
+import type { AccountBackpressure } from './backpressure.ts';
 import { checkConnect, protocolOf, unspeakable } from './connect-packet.ts';
 import type { AccountConnections, Connection, Device, LargePacket } from './connection.ts';
 import { maxFilterBytes, PacketBuffer, readWholePublish } from './frames.ts';
-import type { AccountBackpressure, Publisher, UnackedBudget } from './publish.ts';
+import type { Publisher } from './publish.ts';
 import { gateReads, type Read, wakeReader } from './read-gate.ts';
 import {
   checkAck,
@@ -44,7 +46,7 @@ type ReaderOptions = {
   writeAcksSoon: (connection: Connection) => void;
 };
 
-const toldEveryMs = 1_000;
+const seenEveryMs = 1_000;
 
 /**
  * How many packets one turn of the event loop reads from all connections together. Each KiB counts as one more. Without
@@ -85,7 +87,7 @@ export function createReader(options: ReaderOptions): Reader {
   const paused = new Set<Connection>();
   let isStopped = false;
   let isPaused = false;
-  const scheduler = new LoopScheduler({ perTurn: readPerTurn, mostMs: readMs });
+  const scheduler = new LoopScheduler({ mostPerTurn: readPerTurn, mostMs: readMs });
 
   function canReadOrWait(connection: Connection): boolean {
     // Its last packet may still be on its way.
@@ -211,8 +213,8 @@ export function createReader(options: ReaderOptions): Reader {
     const { otherUnits: others } = scanner;
     // A message is charged when it is received (device/receive.ts).
     if (others > 0) deviceLimits.charge(device.rates, { others }, heardMs);
-    if (heardMs - device.toldMs < toldEveryMs) return;
-    device.toldMs = heardMs;
+    if (heardMs - device.seenReportedMs < seenEveryMs) return;
+    device.seenReportedMs = heardMs;
     presence(device.identity, 'seen');
   }
 

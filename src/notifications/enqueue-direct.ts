@@ -17,15 +17,6 @@ export type DirectMessage = {
   say?: (words: Words) => { title: string; body: string };
 };
 
-type DirectOptions = {
-  quotasOf: QuotasOf;
-  nowTs: WallMs;
-  /** The network that the request came from, in the form in which addresses are counted. */
-  network: string;
-  /** Anybody can register: an account must confirm its own address before it asks many others. */
-  isOpen: boolean;
-};
-
 export type DirectOutcome = { state: 'queued' | 'held-back'; reason?: Reason };
 
 /**
@@ -36,7 +27,14 @@ export async function enqueueDirect(
   tx: Sql,
   accountId: number,
   messages: DirectMessage[],
-  options: DirectOptions,
+  options: {
+    quotasOf: QuotasOf;
+    nowTs: WallMs;
+    /** The network that the request came from, in the form in which addresses are counted. */
+    network: string;
+    /** Anybody can register: an account must confirm its own address before it asks many others. */
+    isOpen: boolean;
+  },
 ): Promise<DirectOutcome[]> {
   if (messages.length === 0) return [];
   const { quotasOf, nowTs } = options;
@@ -59,15 +57,15 @@ export async function enqueueDirect(
   const outcomes = new Map<DirectMessage, DirectOutcome>();
   const isOwn = ({ contact }: DirectMessage) => mailboxOf(contact.address) === own;
   for (const message of messages.toSorted((a, b) => Number(isOwn(b)) - Number(isOwn(a)))) {
-    const room = takeFromDailyLimits(countedIn(message), counts.used, quotasOf);
-    if ('full' in room) {
-      outcomes.set(message, { state: 'held-back', reason: room.full });
+    const taken = takeFromDailyLimits(countedIn(message), counts.used, quotasOf);
+    if ('full' in taken) {
+      outcomes.set(message, { state: 'held-back', reason: taken.full });
       continue;
     }
     const { type, contact } = message;
     const { contactId, kind: channel, address: recipient } = contact;
     // The text of a confirmation request contains a link, which is made on delivery.
-    const last = room.isLast ? `\n${words.lastToday}` : '';
+    const last = taken.isLast ? `\n${words.lastToday}` : '';
     const say = message.say ?? (() => ({ title: words.testTitle, body: words.testBody }));
     const { title, body } = type === 'confirm' ? { title: '', body: '' } : say(words);
     const text = { title, body: type === 'confirm' ? body : `${body}${last}` };
