@@ -21,6 +21,7 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
   let browser: Browser;
   let filled: Filled;
   let call: Call;
+  let token: string;
 
   beforeAll(async () => {
     service = await consoleService();
@@ -28,7 +29,8 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     filled = await fill(service);
     type Login = { accountAuthToken: string };
     const login = await callAs(service.url, '')<Login>('POST', '/v2/accounts/login', person);
-    call = callAs(service.url, login.accountAuthToken);
+    token = login.accountAuthToken;
+    call = callAs(service.url, token);
   });
   afterAll(async () => {
     await browser?.close();
@@ -205,6 +207,106 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByText('Saved.').waitFor();
     const expected = JSON.stringify(before).replace('"isLt":6', '"isLt":5.5');
     expect(await installed()).toEqual(JSON.parse(expected));
+    expect(faults).toEqual([]);
+  });
+
+  /** 31 days with a value every 15 minutes that end now, as the page of a meter has them. */
+  async function fillMonth(uuid: string, valueAt: (place: number) => number) {
+    const count = 31 * 96;
+    const endTs = Math.floor(Date.now() / 900_000) * 900_000;
+    const rows = Array.from({ length: count }, (_, place) => ({
+      deviceAuthUuid: uuid,
+      sId: '0x10',
+      ts: endTs - (count - 1 - place) * 900_000,
+      val: valueAt(place),
+    }));
+    const { ok } = await fetch(`${service.url}/v2/measurements/import`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/x-ndjson' },
+      body: rows.map((row) => JSON.stringify(row)).join('\n'),
+    });
+    expect(ok).toBe(true);
+    return rows;
+  }
+
+  test('a chart has whole numbers at its axis, its peaks, and the values of the API', async () => {
+    const volume = { sId: '0x10', name: 'Volume', unit: 'l', decimals: 0 };
+    const { uuid } = await addDevice('Water meter', [volume]);
+    const rows = await fillMonth(
+      uuid,
+      (place) => 1_200_000 + place * 150 + (place === 1_500 ? 400_000 : 0),
+    );
+    const { page, faults } = await open('');
+    // There is no other way to read the text of a canvas.
+    await page.addInitScript(`globalThis.drawn = [];
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, ...more) {
+        drawn.push([text, this.textAlign === 'right' ? x - this.measureText(text).width : x]);
+        return fillText.call(this, text, x, ...more);
+      }`);
+    await page.goto(`${service.url}/console/devices/${uuid}?range=30d`);
+    await pageLoaded(page);
+    const drawn = async () => new Map(await page.evaluate<[string, number][]>('drawn'));
+    await expect.poll(async () => [...(await drawn()).keys()]).toContain('1,600,000');
+    // None begins left of the canvas.
+    await expect.poll(async () => [...(await drawn()).values()].every((x) => x >= 0)).toBe(true);
+    const shown = page.locator('.card .value');
+    expect(await shown.innerText()).toBe(`${rows.at(-1)?.val.toLocaleString('en-GB')}\u00a0l`);
+
+    // What is said at the pointer, against the API.
+    const chart = page.locator('.u-over');
+    const box = (await chart.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    const tip = page.locator('.tip');
+    await tip.waitFor();
+    const [from = 0, to = 0] =
+      (await tip.innerText())
+        .split('\n')[1]
+        ?.match(/[\d,]+/g)
+        ?.map((text) => Number(text.replaceAll(',', ''))) ?? [];
+    type Buckets = { buckets: { min: number; max: number }[] };
+    const start = Date.now() - 30 * 86_400_000;
+    const path = `/v2/measurements/${uuid}?start=${start}&end=${Date.now()}&bucket=1h`;
+    const { buckets } = await call<Buckets>('GET', path);
+    expect(buckets.some(({ min, max }) => min === from && max === to)).toBe(true);
+    const { x } = (await tip.boundingBox()) ?? { x: 0 };
+    expect(Math.abs(x - box.x - box.width / 2)).toBeLessThan(200);
+
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save as CSV' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toMatch(
+      /^Water meter \d{4}-\d\d-\d\d \d{4}-\d\d-\d\d\.csv$/,
+    );
+    const lines = (await readFile(await download.path(), 'utf8')).slice(1).trimEnd().split('\r\n');
+    const peak = rows[1_500];
+    const peakLine = lines.find((line) => line.includes(String(peak?.val))) ?? '';
+    const [time = '', ...rest] = peakLine.split(',');
+    expect([Date.parse(time), rest.join()]).toEqual([
+      peak?.ts,
+      `Water meter,Volume,${peak?.val},l,0x10`,
+    ]);
+    // In the account's zone.
+    expect(time).toMatch(/\+0[12]:00$/);
+    expect(lines.length - 1).toBe(
+      rows.filter(({ ts }) => ts >= Date.now() - 30 * 86_400_000).length,
+    );
+
+    await page.getByRole('button', { name: 'From – to …' }).click();
+    await page.getByRole('button', { name: 'Last month' }).click();
+    const { searchParams } = new URL(page.url());
+    const wall = (name: string) =>
+      new Date(Number(searchParams.get(name))).toLocaleString('sv', { timeZone: 'Europe/Berlin' });
+    expect([wall('from'), wall('to')].map((text) => text.slice(8))).toEqual([
+      '01 00:00:00',
+      '01 00:00:00',
+    ]);
+
+    // Beside it another device, and the week before.
+    await page.goto(`${service.url}/console/devices/${uuid}?range=7d&compare=7d&with=${uuid}`);
+    await page.locator('.legend').getByText('The week before').waitFor();
+    await page.locator('.legend').getByText('Water meter').waitFor();
     expect(faults).toEqual([]);
   });
 });

@@ -39,7 +39,7 @@ export type FleetFilter = {
 export const pageSize = 50;
 
 export const listDevices = (
-  filter: FleetFilter,
+  filter: Partial<FleetFilter>,
   signal?: AbortSignal,
 ): Promise<Answer<DeviceList>> =>
   call('GET', '/v2/devices', { query: { ...filter, limit: pageSize, counts: 'true' }, signal });

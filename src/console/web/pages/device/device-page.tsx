@@ -73,6 +73,7 @@ export function DevicePage({ uuid }: { uuid: string }) {
             <Values uuid={uuid} senses={senses} />
             <History
               uuid={uuid}
+              name={described.device.name ?? ''}
               senses={senses}
               profile={profile && isInstalled(profile) ? profile : null}
             />

@@ -45,7 +45,7 @@ type StripProps = {
   label: string;
   segments: readonly Segment[];
   span: Span;
-  look: 'state' | 'alarm';
+  look: 'state' | 'alarm' | 'switch';
 };
 
 /** Keeps a segment visible at the end of the strip; the same as in chart.css. */
