@@ -309,4 +309,74 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.locator('.legend').getByText('Water meter').waitFor();
     expect(faults).toEqual([]);
   });
+
+  test('a page opened while offline loads by itself once it is online', async () => {
+    const { page } = await open('alarms');
+    await page.locator('.alarm').first().waitFor();
+    await page.context().setOffline(true);
+    await page.getByRole('link', { name: 'Devices', exact: true }).click();
+    await page.getByText('The service is not responding').first().waitFor();
+    await page.context().setOffline(false);
+    await page.locator('.fleet tbody tr').first().waitFor();
+    await expect.poll(() => page.getByText('The service is not responding').count()).toBe(0);
+    // So does one whose script is missing too.
+    await page.context().setOffline(true);
+    await page.getByRole('link', { name: 'Cold room 1', exact: true }).click();
+    await page.getByText('The service is not responding').first().waitFor();
+    await page.context().setOffline(false);
+    await page.locator('.card .value').first().waitFor();
+  });
+
+  test('a session that ends keeps what was typed, and says that it ended', async () => {
+    const { uuid } = await addDevice('Barn', [temperature]);
+    const { page } = await open(`watch/${uuid}`);
+    await page.getByLabel('Alarm above', { exact: true }).fill('31.5');
+    type Sessions = { sessions: { id: string; current: boolean }[] };
+    const { sessions } = await call<Sessions>('GET', '/v2/accounts/sessions');
+    for (const { id, current } of sessions)
+      if (!current) await call('DELETE', `/v2/accounts/sessions/${id}`);
+    await page.getByRole('button', { name: 'Save limits' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Your session has ended').waitFor();
+    await dialog.getByLabel('E-mail address').fill(person.email);
+    await dialog.getByLabel('Password', { exact: true }).fill(person.password);
+    await dialog.getByRole('button', { name: 'Sign in' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await page.getByLabel('Alarm above', { exact: true }).inputValue()).toBe('31.5');
+    await page.getByRole('button', { name: 'Save limits' }).click();
+    await page.getByText('Saved.').waitFor();
+    expect(await limitsOf(uuid)).toMatchObject([
+      ['Temperature above 31.5\u00a0°C', { isGt: 31.5 }],
+    ]);
+  });
+
+  test('with a wrong clock the page says so, and shows what was measured', async () => {
+    const { uuid, send } = await addDevice('Attic', [temperature]);
+    await send({ sId: '0x10', val: 19.5 });
+    const { page, faults } = await open('');
+    await page.addInitScript(`const { now } = Date; Date.now = () => now() + 26 * 3_600_000;`);
+    await page.goto(`${service.url}/console/devices/${uuid}`);
+    await page.getByText('The clock of this device is 1 day 2').waitFor();
+    await page.locator('.chart canvas').waitFor();
+    expect(await page.getByText('Nothing was measured').count()).toBe(0);
+    await page.locator('.card').getByText('just now').waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('the next page begins at its top, and a device leads back to the list as it was', async () => {
+    const names = Array.from({ length: 60 }, (_, place) => `Shelf ${place + 100}`);
+    const devices = names.map((name) => ({ device: { name }, module: [], labels: ['shelf'] }));
+    await call('POST', '/v2/devices/batch', { devices });
+    const { page, faults } = await open('?label=shelf');
+    await page.getByText('1 to 50 of 60').waitFor();
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await page.getByText('51 to 60 of 60').waitFor();
+    expect(await page.evaluate('scrollY')).toBe(0);
+    await page.getByRole('link', { name: 'Shelf 155' }).click();
+    await page.getByRole('heading', { name: 'Shelf 155' }).waitFor();
+    await page.getByRole('link', { name: 'All devices' }).click();
+    await page.getByText('51 to 60 of 60').waitFor();
+    expect(new URL(page.url()).searchParams.get('label')).toBe('shelf');
+    expect(faults).toEqual([]);
+  });
 });

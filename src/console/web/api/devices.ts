@@ -111,7 +111,9 @@ export const saveLabels = (uuid: string, labels: string[]) =>
 
 export const removeDevice = (uuid: string) => call('DELETE', `/v2/devices/${uuid}`);
 
-type Live = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs'>;
+type Live = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs' | 'refusedTs'>;
+
+const notRefused = { refusedTs: undefined };
 
 /** Values update when their device was last seen; not every one of them. */
 const seenEveryMs = 10_000;
@@ -127,11 +129,14 @@ function changeOf(device: ListedDevice, message: StreamMessage): Partial<Live> |
     const told = message.devices.findLast(({ deviceAuthUuid }) => deviceAuthUuid === device.uuid);
     if (!told) return null;
     const { presence, lastSeenTs } = told;
-    return { presence, connected: presence === 'online', lastSeenTs };
+    const isThere = presence === 'online';
+    // A device that is there is no longer refused: the list says so a little later.
+    return { presence, connected: isThere, lastSeenTs, ...(isThere ? notRefused : {}) };
   }
-  if (message.kind !== 'values' || now() - (device.lastSeenTs ?? 0) < seenEveryMs) return null;
+  const isRecent = now() - (device.lastSeenTs ?? 0) < seenEveryMs;
+  if (message.kind !== 'values' || (isRecent && device.refusedTs === undefined)) return null;
   const hasSent = message.values.some(({ deviceAuthUuid }) => deviceAuthUuid === device.uuid);
-  return hasSent ? { lastSeenTs: now() } : null;
+  return hasSent ? { lastSeenTs: now(), ...notRefused } : null;
 }
 
 export type JobEntry = JobList['jobs'][number];

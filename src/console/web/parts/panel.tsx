@@ -130,12 +130,23 @@ export function Toast() {
   );
 }
 
+/** A script that could not be loaded is not asked for again by the browser: loads the page again once it is online. */
+export function useReloadOnline(hasFailed: boolean): void {
+  useEffect(() => {
+    if (!hasFailed) return undefined;
+    const again = () => location.reload();
+    addEventListener('online', again);
+    return () => removeEventListener('online', again);
+  }, [hasFailed]);
+}
+
 /** A part of a page whose script is loaded when it is first shown. */
 export function lazyPart<P extends object>(load: () => Promise<ComponentType<P>>) {
   let loaded: ComponentType<P> | undefined;
   return function LazyPart(props: P) {
     const [error, setError] = useState<unknown>(null);
     const [, setIsLoaded] = useState(loaded !== undefined);
+    useReloadOnline(error !== null);
     useEffect(() => {
       load().then((part) => {
         loaded = part;

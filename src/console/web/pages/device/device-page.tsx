@@ -12,7 +12,7 @@ import {
 import { useLatest } from '../../api/measurements.ts';
 import type { DescribedDevice, OneDevice, Sense } from '../../api/types.ts';
 import { clock } from '../../app/now.ts';
-import { queryOf } from '../../app/router.ts';
+import { asLeft, queryOf } from '../../app/router.ts';
 import { onStream, readOpenAlarms } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
@@ -58,7 +58,7 @@ export function DevicePage({ uuid }: { uuid: string }) {
   return (
     <>
       <p class="crumb">
-        <Link to="" class="link">
+        <Link to={asLeft('')} class="link">
           <Icon name="back" />
           {t('device.back')}
         </Link>
