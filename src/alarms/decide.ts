@@ -9,6 +9,7 @@ import {
   type NotifyRules,
 } from '../notifications/enqueue.ts';
 import { dropPlanned } from '../notifications/outbox.ts';
+import { type FindExtremes, keepExtremes, noteLate } from './extreme.ts';
 import { countsAs } from './rows.ts';
 import {
   type Alarm,
@@ -60,7 +61,9 @@ export async function decideAlarms(
   signals: readonly AlarmSignal[],
   deps: DecideDeps,
 ): Promise<Opened> {
-  const deviceIds = [...new Set(signals.map(({ device }) => device.deviceId))];
+  await noteLate(tx, signals.flatMap(lateOf));
+  const deviceIds = [...new Set(signals.filter(decides).map(({ device }) => device.deviceId))];
+  if (deviceIds.length === 0) return new Map();
   const loaded = await loadDevices(tx, deviceIds);
   const stored = await listStoredReports(tx, reportsOf(signals));
   const nowTs = deps.clock();
@@ -74,6 +77,13 @@ export async function decideAlarms(
   await saveDrafts(tx, drafted, { ...deps, nowTs });
   return opened;
 }
+
+const decides = ({ kind }: AlarmSignal) => kind !== 'late';
+
+const lateOf = (signal: AlarmSignal) =>
+  signal.kind === 'late'
+    ? signal.senses.map((sense) => ({ deviceId: signal.device.deviceId, ...sense }))
+    : [];
 
 /** Applies the rules to each device's signals, in the order in which they happened. */
 function readSignals(
@@ -380,6 +390,7 @@ type RunAlarmsDeps = Pick<DecideDeps, 'rules' | 'notifying'> & {
   db: Database;
   /** The newest timestamp of each of these senses that has measured something; ms. */
   findNewestTs: (tx: Sql, senses: { deviceId: number; sId: string }[]) => Promise<NewestTs>;
+  findExtremes: FindExtremes;
   /** Alarms of these devices have changed; the change is committed. */
   onChanged: (changed: ChangedDevices) => void;
 };
@@ -526,6 +537,9 @@ export function startAlarmTimer(options: TimerOptions): AlarmTimer {
     const nowTs = clock();
     let isMore = true;
     while (isMore && !closed) ({ isMore } = await runDue(options, nowTs));
+    isMore = true;
+    while (isMore && !closed)
+      ({ isMore } = await keepExtremes(options.db, options.findExtremes, nowTs));
     lastTs = nowTs;
   }
 

@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { doneBy } from '../audit/audit.ts';
-import { AlarmState, type AlarmTold, AlarmView } from '../contract/alarm.ts';
+import {
+  AlarmCondition,
+  AlarmState,
+  type AlarmTold,
+  AlarmValue,
+  AlarmView,
+} from '../contract/alarm.ts';
 import type { NotNotified } from '../contract/event.ts';
 import { lastOf, type Position, Text } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
@@ -30,6 +36,7 @@ import {
   unmuteDevice,
   unsnoozeAlarm,
 } from './act.ts';
+import { type FindExtremes, readExtremes } from './extreme.ts';
 import { type FoundAlarm, listAlarms, noSuchAlarm, toAlarmView } from './rows.ts';
 import { quietNow } from './rules.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
@@ -262,6 +269,21 @@ const AlarmQuery = z.object({
 type AlarmQuery = z.output<typeof AlarmQuery>;
 
 export const ListedAlarm = AlarmView.safeExtend({
+  conditions: z.array(AlarmCondition).meta({
+    description:
+      'What each cause required when the alarm opened, by `orderId`. Empty: an earlier version opened it.',
+  }),
+  firedWith: z.array(AlarmValue).meta({
+    description: 'The measurements that opened it. A silence has its last value.',
+  }),
+  extreme: z
+    .array(AlarmValue)
+    .max(1)
+    .meta({
+      description:
+        'The value furthest beyond the limit, from `beganTs` to `overTs`, for the first cause that has either `isGt` or ' +
+        '`isLt` and neither `relative` nor `over`. Empty: there is none, it is not recorded, or there are too many values.',
+    }),
   deliveries: z.array(AlarmDelivery).meta({
     description: 'Newest first, at most 50. Kept as long as notifications are.',
   }),
@@ -318,6 +340,7 @@ type ListAlarmsDeps = {
     sql: Sql,
     wanted: { deviceId: number; sId: string }[],
   ) => Promise<ReadonlyMap<number, Newest>>;
+  findExtremes: FindExtremes;
 };
 
 /** Whose alarms. `within`: only devices that have one of these labels; null: any device. */
@@ -363,7 +386,7 @@ async function getAlarm(
 
 /** Adds the newest values of their senses, and the messages about them. */
 async function viewsOf(
-  { db, findNewest }: ListAlarmsDeps,
+  { db, findNewest, findExtremes }: ListAlarmsDeps,
   page: FoundAlarm[],
   nowTs: WallMs,
 ): Promise<ListedAlarm[]> {
@@ -372,10 +395,25 @@ async function viewsOf(
     page.map(({ alarm }) => alarm.alarmId),
   );
   const newest = await findNewest(db, sensesOf(page));
+  const unread = page.filter(({ alarm, isDue }) => isDue || alarm.closedTs === null);
+  const extremes = await readExtremes(
+    db,
+    findExtremes,
+    unread.map(({ alarm }) => alarm),
+    nowTs,
+  );
   return page.map((one) => ({
     ...toAlarmView(one.alarm, aroundOf(one, newest, nowTs)),
+    conditions: one.alarm.conditions,
+    firedWith: one.alarm.firedWith,
+    extreme: extremeOf(one, extremes),
     deliveries: deliveries.get(one.alarm.alarmId) ?? [],
   }));
+}
+
+function extremeOf({ alarm, extreme }: FoundAlarm, read: ReadonlyMap<number, AlarmValue>) {
+  const value = read.get(alarm.alarmId);
+  return value ? [value] : extreme;
 }
 
 /** Each sense once, however many alarms read it. */

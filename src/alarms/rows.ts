@@ -2,11 +2,13 @@ import {
   AlarmChangeKind,
   type AlarmChangeRow,
   type AlarmState,
+  type AlarmValue,
   type AlarmView,
 } from '../contract/alarm.ts';
 import type { EventName } from '../contract/event.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import { askedOf } from './extreme.ts';
 import { type Alarm, nameKey, type Quiet } from './rules.ts';
 
 /** A row as it is read, with flat columns for places and events. */
@@ -29,6 +31,7 @@ export const alarmColumns = `
   a.is_reported as "isReported", a.is_global as "isGlobal", a.since_at as "sinceTs",
   a.last_firing_at as "lastFiringTs", a.firings, a.began_at as "beganTs",
   a.began_arrived_at as "beganArrivedTs", a.over_at as "overTs", a.over_arrived_at as "overArrivedTs", a.event, a.actions, a.s_ids as "sIds",
+  a.conditions, a.fired_with as "firedWith",
   a.moved_pu_id as "movedPuId", a.moved_st_id as "movedStId", a.ends_at as "endsTs", a.ends_as as "endsAs",
   a.expires_at as "expiresTs", a.told, a.not_notified as "notNotified", a.announced_at as "announcedTs",
   a.announcement, a.failures, a.next_at as "nextTs", a.repeat_ms as "repeatMs",
@@ -69,6 +72,7 @@ const changing = [
   ['acknowledged_by', 'text', 'r.acknowledged_by'],
   ['closed_at', 'bigint', 'ms_to_timestamp(r.closed_at)'],
   ['closed_by', 'text', 'r.closed_by'],
+  ['extreme_due_at', 'bigint', 'ms_to_timestamp(r.extreme_due_at)'],
 ] as const;
 
 /** The columns that never change after the alarm opens. */
@@ -91,6 +95,8 @@ const fixed = [
   ['began_at', 'bigint', 'ms_to_timestamp(r.began_at)'],
   ['began_arrived_at', 'bigint', 'ms_to_timestamp(r.began_arrived_at)'],
   ['s_ids', 'text[]', 'r.s_ids'],
+  ['conditions', 'json', 'r.conditions'],
+  ['fired_with', 'json', 'r.fired_with'],
   ['repeat_ms', 'bigint', 'r.repeat_ms'],
   ['is_beyond_quota', 'boolean', 'r.is_beyond_quota'],
 ] as const;
@@ -152,6 +158,8 @@ function toColumns(alarm: Alarm): Record<Column, unknown> {
     over_at: alarm.overTs,
     over_arrived_at: alarm.overArrivedTs,
     s_ids: alarm.sIds,
+    conditions: alarm.conditions,
+    fired_with: alarm.firedWith,
     repeat_ms: alarm.repeatMs,
     is_beyond_quota: alarm.isBeyondQuota,
     last_firing_at: alarm.lastFiringTs,
@@ -173,6 +181,8 @@ function toColumns(alarm: Alarm): Record<Column, unknown> {
     acknowledged_by: alarm.acknowledgedBy,
     closed_at: alarm.closedTs,
     closed_by: alarm.closedBy,
+    extreme_due_at:
+      alarm.closedTs !== null && askedOf(alarm, alarm.closedTs) ? alarm.closedTs : null,
   };
 }
 
@@ -196,9 +206,12 @@ export type FoundAlarm = {
   deviceName: string;
   snooze: Quiet | null;
   mute: Quiet | null;
+  /** What is kept of a closed alarm; `isDue`: its timer looks again. */
+  extreme: AlarmValue[];
+  isDue: boolean;
 };
 
-type Row = AlarmRow & Pick<FoundAlarm, 'deviceName' | 'snooze' | 'mute'>;
+type Row = AlarmRow & Omit<FoundAlarm, 'alarm'>;
 
 /** The condition by which an index finds each state. */
 const inState: Record<AlarmState, string> = {
@@ -272,6 +285,7 @@ export async function listAlarms(
   const { rows } = await sql.query<Row>(
     `${isPaged ? `with ${newestOfLabelled(fits, hasMany ? 'a.id' : 'a.id + 0')}` : ''}
      select ${alarmColumns}, d.name as "deviceName",
+            a.extreme, a.extreme_due_at is not null as "isDue",
             ${quiet('s', 'snoozed_by')} as snooze, ${quiet('m', 'muted_by')} as mute
        from alarm a
        join device d on d.id = a.device_id and d.account_id = a.account_id
@@ -291,11 +305,13 @@ export async function listAlarms(
       ...(one === undefined ? [] : [one]),
     ],
   );
-  return rows.map(({ deviceName, snooze, mute, ...row }) => ({
+  return rows.map(({ deviceName, snooze, mute, extreme, isDue, ...row }) => ({
     alarm: toAlarm(row),
     deviceName,
     snooze,
     mute,
+    extreme,
+    isDue,
   }));
 }
 

@@ -6,8 +6,10 @@ import {
 } from '../contract/actions.ts';
 import type {
   AlarmChangeKind,
+  AlarmCondition,
   AlarmSignal,
   AlarmTold,
+  AlarmValue,
   AtMeasurement,
   Closing,
   FiredSignal,
@@ -41,6 +43,9 @@ export function decide(device: DeviceDraft, signal: AlarmSignal): void {
       return;
     case 'heard':
       hear(device, signal);
+      return;
+    // It changes what is said of closed alarms, and opens or closes none.
+    case 'late':
       return;
     case 'profile':
       for (const draft of open()) close(device, draft, 'profile', arrivedTs);
@@ -254,6 +259,9 @@ export type Alarm = {
   event: SenseEvent;
   actions: Actions;
   sIds: string[];
+  /** What its causes required when it opened, and the values then; empty if an earlier version opened it. */
+  conditions: AlarmCondition[];
+  firedWith: AlarmValue[];
   movedTo: Place | null;
   endsTs: number | null;
   endsAs: Closing | null;
@@ -293,7 +301,7 @@ function openedBy(
   signal: FiredSignal & { device: DeviceIdentity },
   began: AtMeasurement | null,
 ): Alarm {
-  const { device, pId, of, event, actions, isGlobal, sIds } = signal;
+  const { device, pId, of, event, actions, isGlobal, sIds, conditions } = signal;
   return {
     alarmId: 0,
     device,
@@ -315,6 +323,8 @@ function openedBy(
     event,
     actions,
     sIds,
+    conditions,
+    firedWith: event.cause.senses,
     movedTo: null,
     endsTs: null,
     endsAs: null,

@@ -22,6 +22,7 @@ import { findEventId } from '../events/store.ts';
 import type { Chore } from '../history/upkeep.ts';
 import type { Route } from '../http/route.ts';
 import { listClockTimes } from '../ingest/save-states.ts';
+import { findExtremes } from '../measurements/extremes.ts';
 import { findNewest } from '../measurements/store.ts';
 import { observeOutbox } from '../metrics/observe.ts';
 import type { ContactOptions } from '../notifications/channels/channel.ts';
@@ -195,6 +196,7 @@ export function startAlarms(
     notifying,
     pollIntervalMs: timerEveryMs,
     findNewestTs,
+    findExtremes,
     onChanged: (changed) => bus.publish('events', changed),
     onError: (err) =>
       alarmsLog.warn(
@@ -233,7 +235,7 @@ export function createAlarmsOfRoutes(shared: Shared) {
     await decideAlarms(tx, [{ kind: 'configuration', device, sIds, arrivedTs }], deps);
   };
   const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
-    alarmRoutes({ db, bus, quotasOf, getDeviceId, findNewest });
+    alarmRoutes({ db, bus, quotasOf, getDeviceId, findNewest, findExtremes });
   const acting = { db, bus, quotasOf };
   return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms, acting };
 }

@@ -36,7 +36,7 @@ export const AlarmTold = z.enum(['none', 'queued', 'told', 'withdrawn']).meta({
 });
 export type AlarmTold = z.infer<typeof AlarmTold>;
 
-const Value = z
+export const AlarmValue = z
   .object({
     sId: z.string(),
     val: z.number(),
@@ -45,6 +45,26 @@ const Value = z
     long: z.number().optional(),
   })
   .meta({ id: 'AlarmValue' });
+export type AlarmValue = z.infer<typeof AlarmValue>;
+
+/** The condition of one cause, as it was when an alarm opened. */
+export const AlarmCondition = z
+  .object({
+    sId: z.string(),
+    name: z
+      .string()
+      .nullable()
+      .meta({ description: "The sense's name in the device's configuration." }),
+    unit: z.string().nullable(),
+    threshold: z.record(z.string(), z.unknown()).meta({
+      description: 'As in the purpose: `count`, `forMs` and so on. Empty if it had none.',
+    }),
+    thresholds: z.record(z.string(), z.unknown()).meta({
+      description: 'As in the purpose, without lists of more than 16 numbers or points.',
+    }),
+  })
+  .meta({ id: 'AlarmCondition' });
+export type AlarmCondition = z.infer<typeof AlarmCondition>;
 
 const Quiet = z
   .object({
@@ -81,7 +101,7 @@ export const AlarmView = z
     }),
     overArrivedTs: ts.nullable().meta({ description: 'When that measurement arrived, ms.' }),
     firings: z.int(),
-    values: z.array(Value).meta({
+    values: z.array(AlarmValue).meta({
       description:
         'The newest value of each of its senses. On streams: the values of its newest firing.',
     }),
@@ -183,6 +203,8 @@ export type FiredSignal = {
   isRecorded: boolean;
   /** The senses that the event's causes read. */
   sIds: string[];
+  /** Its causes' conditions. */
+  conditions: AlarmCondition[];
   /** Where the device was before. */
   from: Place;
   /**
@@ -218,4 +240,6 @@ export type AlarmSignal = { device: DeviceIdentity; arrivedTs: WallMs } & (
   | { kind: 'profile' }
   /** The device's current senses. */
   | { kind: 'configuration'; sIds: string[] }
+  /** Measurements came too late to be evaluated, or again: from the earliest to the latest `ts` of each sense. */
+  | { kind: 'late'; senses: { sId: string; fromTs: number; toTs: number }[] }
 );

@@ -236,6 +236,8 @@ export type CompiledCause = {
   thresholds: Thresholds;
   /** The thresholds as an event reports them: without long lists, which each event would store. */
   toldThresholds: Thresholds;
+  /** The other part of its condition, as in the purpose; only what says something. */
+  toldThreshold: Record<string, unknown>;
   /** Its limits, infinite if it has none, and its lists, null if it has none. */
   above: number;
   below: number;
@@ -293,6 +295,9 @@ function compileCause(cause: Cause): CompiledCause {
     reads,
     thresholds,
     toldThresholds: withoutLongLists(thresholds),
+    toldThreshold: Object.fromEntries(
+      Object.entries(threshold ?? {}).filter(([, value]) => value !== undefined && value !== false),
+    ),
     above: thresholds.isGt ?? -Infinity,
     below: thresholds.isLt ?? Infinity,
     lists,

@@ -357,7 +357,7 @@ type RequestSchedulerOptions = {
   /** Requests started in one turn of the event loop. */
   perTurn?: number;
   /** Bytes of larger bodies that arrive while their requests wait: of all clients; one address may use a quarter. */
-  largeBytes?: number;
+  largeBytes?: number | undefined;
 };
 
 type RequestScheduler = {

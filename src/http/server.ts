@@ -40,6 +40,8 @@ export type HttpOptions = AppOptions & {
   places?: ConnectionPlaces;
   /** Bytes that connections may send before they can be parsed; one address may use a quarter; 64 MiB. */
   aheadBytes?: number;
+  /** Bytes of larger bodies that arrive while their requests wait; one address may use a quarter; 32 MiB. */
+  largeBytes?: number;
 };
 
 export type HttpServer = {
@@ -73,6 +75,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const vital = new Set(options.routes.filter(({ isVital }) => isVital).map(({ path }) => path));
   const scheduler = createRequestScheduler({
     isVital: (path) => vital.has(path),
+    largeBytes: options.largeBytes,
     addressOf: ({ socket, headers }) =>
       network(findAddress(socket.remoteAddress ?? '', String(headers['x-forwarded-for'] ?? ''))),
   });

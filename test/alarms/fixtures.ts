@@ -55,6 +55,7 @@ export function fired({ atMs = 0, actions = {}, ...members }: Members = {}): Ala
     isGlobal: false,
     isRecorded: true,
     sIds: ['0x01'],
+    conditions: [],
     from: cold,
     movedTo: null,
     ...members,

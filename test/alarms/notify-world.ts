@@ -1,3 +1,4 @@
+import { findExtremes } from '../../src/measurements/extremes.ts';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { decideAlarms, startAlarmTimer } from '../../src/alarms/decide.ts';
 import { Actions } from '../../src/contract/actions.ts';
@@ -101,6 +102,7 @@ export function useAlarms() {
         rules,
         notifying: notifications.rules,
         findNewestTs,
+        findExtremes,
         onChanged: () => undefined,
       };
       const errors: unknown[] = [];
@@ -204,6 +206,7 @@ export function firedOf(
     isGlobal: false,
     isRecorded: true,
     sIds: ['0x1'],
+    conditions: [],
     from: place,
     movedTo: null,
   };

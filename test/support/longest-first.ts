@@ -7,6 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * before, as in CI, it knows only the files' sizes.
  */
 const longest = [
+  'test/faults/faults.test.ts',
   'test/console/account.test.ts',
   'test/console/device.test.ts',
   'test/backup/portable.test.ts',
@@ -22,6 +23,10 @@ const longest = [
   'test/upgrades/upgrade.test.ts',
   'test/http/conformity.test.ts',
   'test/imports/formats.test.ts',
+  'test/notifications/outbox.test.ts',
+  'test/measurements/export.test.ts',
+  'test/connector/kept.test.ts',
+  'test/connector/v5.test.ts',
   'test/journeys/held-back.test.ts',
   'test/db/lock-tables.test.ts',
   'test/process/health.test.ts',
@@ -38,6 +43,11 @@ const longest = [
   'test/quotas/stored.test.ts',
   'test/history/upkeep.test.ts',
   'test/engine/properties.test.ts',
+  'test/ingest/fairness.test.ts',
+  'test/quotas/profiles.test.ts',
+  'test/journeys/catching-up.test.ts',
+  'test/streams/presence.test.ts',
+  'test/jobs/runner.test.ts',
 
   // Files of the long part that take twenty seconds or more.
   'test/upgrades/killed.long.test.ts',

@@ -9,9 +9,28 @@ alter table alarm
   add column over_at timestamptz,
   add column over_arrived_at timestamptz;
 
+-- What each cause required when the alarm opened, and the values that opened it. Empty in alarms of earlier versions.
+alter table alarm
+  add column conditions json not null default '[]',
+  add column fired_with json not null default '[]';
+
+-- Of a closed alarm: the value furthest beyond the limit of its first numeric cause. `extreme_due_at`: when its timer
+-- looks for it, after it closed, and after a late measurement fell inside. Null: it need not.
+alter table alarm
+  add column extreme json not null default '[]',
+  add column extreme_due_at timestamptz;
+create index alarm_extreme_due on alarm (extreme_due_at) where extreme_due_at is not null;
+create index alarm_over on alarm (device_id, over_at) where over_at is not null;
+
 -- Down Migration
 
+drop index alarm_over;
+drop index alarm_extreme_due;
 alter table alarm
+  drop column conditions,
+  drop column fired_with,
+  drop column extreme,
+  drop column extreme_due_at,
   drop column began_at,
   drop column began_arrived_at,
   drop column over_at,

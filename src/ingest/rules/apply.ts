@@ -484,7 +484,7 @@ function keep(deviceState: DeviceState, { cause }: EventReport, scope: MessageSc
   const { current } = deviceState;
   if (current?.engine !== 'device' || current.profile.pId !== pId) return deviceState;
   const { profile } = current;
-  const found = describe(profile, { puId, stId, evId });
+  const found = describe(profile, { puId, stId, evId }, deviceState.senses);
   if (!found) return deviceState;
   const isFresh = ts >= arrivedTs - limits.ringMaxAgeMs;
   const movedTo = findEvent(profile, found.of, evId)?.target?.place ?? null;

@@ -15,7 +15,16 @@ type GivenSignal = Without<AlarmSignal, 'device' | 'arrivedTs'> & { arrivedTs?: 
 /** What all firings of an event have in common. */
 type Described = Pick<
   FiredSignal,
-  'of' | 'pId' | 'name' | 'stateName' | 'purposeName' | 'actions' | 'tells' | 'isGlobal' | 'sIds'
+  | 'of'
+  | 'pId'
+  | 'name'
+  | 'stateName'
+  | 'purposeName'
+  | 'actions'
+  | 'tells'
+  | 'isGlobal'
+  | 'sIds'
+  | 'conditions'
 >;
 
 /** Signals alarms, in the transaction that stores the device. Without `arrivedTs` the message's is used. */
@@ -57,7 +66,11 @@ export function makesAlarms({ current }: DeviceState): boolean {
 const alarming = new WeakMap<Profile['purposes'], boolean>();
 
 /** The event as alarms know it; null if the profile has no such event, or it concerns nobody. */
-export function describe(profile: Profile, of: EventName): Described | null {
+export function describe(
+  profile: Profile,
+  of: EventName,
+  senses: DeviceState['senses'],
+): Described | null {
   const event = findEvent(profile, of, of.evId);
   const tells = event?.tells ?? 'nobody';
   if (!event || tells === 'nobody') return null;
@@ -72,6 +85,12 @@ export function describe(profile: Profile, of: EventName): Described | null {
     tells,
     isGlobal: event.isGlobal,
     sIds: [...new Set(event.causes.map(({ sId }) => sId))],
+    conditions: event.causes.map(
+      ({ sId, toldThreshold: threshold, toldThresholds: thresholds }) => {
+        const { name = null, unit = null } = senses.get(sId) ?? {};
+        return { sId, name, unit, threshold, thresholds };
+      },
+    ),
   };
 }
 
@@ -122,7 +141,7 @@ function signalFiring(
 ): DeviceState {
   const { current, place } = deviceState;
   const { puId, stId, evId } = event.cause.engine;
-  const described = current && describe(current.profile, { puId, stId, evId });
+  const described = current && describe(current.profile, { puId, stId, evId }, deviceState.senses);
   if (!described) return deviceState;
   const isFresh = ageMs <= scope.limits.ringMaxAgeMs;
   const arrivedTs = event.arrivedTs ?? scope.arrivedTs;

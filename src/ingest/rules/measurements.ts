@@ -68,6 +68,7 @@ export function applyMeasurements(
     scope.outcome?.measure(row);
     const t = times.take(measurement, isStamped, path);
     if (t !== null) evaluation.measure(measurement, t);
+    else evaluation.passOver(measurement);
   }
   return { deviceState: times.end(evaluation.end()), items: Math.max(1, applied) };
 }
@@ -169,6 +170,8 @@ export class MessageEvaluation {
   readonly #evaluated: Measurement[] = [];
   #deviceState: DeviceState;
   #hasFired = false;
+  /** By sense: the earliest and the latest `ts` of what was not evaluated. */
+  #late: Map<string, { sId: string; fromTs: number; toTs: number }> | null = null;
 
   constructor(deviceState: DeviceState, scope: MessageScope) {
     const { runtime, device } = deviceState;
@@ -207,6 +210,15 @@ export class MessageEvaluation {
       this.#deviceState = hear(this.#deviceState, { sId: measurement.sId, t }, this.#scope);
   }
 
+  /** A measurement is not evaluated. Alarms of its sense may have to look at it. */
+  passOver({ sId, ts }: Measurement): void {
+    const { watched } = this.#before;
+    if (!watched.has(sId) || !makesAlarms(this.#before)) return;
+    const known = (this.#late ??= new Map()).get(sId) ?? { sId, fromTs: ts, toTs: ts };
+    const { fromTs, toTs } = known;
+    this.#late.set(sId, { sId, fromTs: Math.min(fromTs, ts), toTs: Math.max(toTs, ts) });
+  }
+
   #judge(evaluator: Evaluator, measurement: Measurement, t: number): void {
     const before = evaluator.cost;
     if (this.#before.evidenceLog) this.#evaluated.push(measurement);
@@ -219,6 +231,11 @@ export class MessageEvaluation {
 
   /** The device's state afterwards. */
   end(): DeviceState {
+    if (this.#late) {
+      this.#scope.budget.spent += costs.alarm;
+      const senses = [...this.#late.values()];
+      signal(this.#deviceState, { kind: 'late', senses }, this.#scope);
+    }
     const deviceState = this.#deviceState;
     const runtime = this.#evaluator?.end();
     if (!runtime) return deviceState;

@@ -1,0 +1,141 @@
+import type { AlarmValue } from '../contract/alarm.ts';
+import type { Sql } from '../db/sql.ts';
+import type { Alarm } from './rules.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
+
+// How far beyond its limit was it? The extreme of an open alarm is read when somebody asks. That of a closed one is kept:
+// the alarm's timer reads it after the alarm closed, and again after a late measurement fell inside.
+
+/** A sense of a device between two times (ms, inclusive), and whether its greatest or its least value is asked for. */
+type AskedExtreme = {
+  deviceId: number;
+  sId: string;
+  fromTs: number;
+  toTs: number;
+  isMax: boolean;
+};
+
+/** Reads these; null for those that have no value, or more than `most`. */
+export type FindExtremes = (
+  sql: Sql,
+  asked: readonly AskedExtreme[],
+  most: number,
+) => Promise<(AlarmValue | null)[]>;
+
+type Timed = Pick<Alarm, 'device' | 'conditions' | 'beganTs' | 'sinceTs' | 'overTs' | 'closedTs'>;
+
+/** What to read for an alarm; null if none of its causes compares a value with one limit. */
+export function askedOf(alarm: Timed, nowTs: WallMs): AskedExtreme | null {
+  const { conditions, beganTs, sinceTs, overTs, closedTs } = alarm;
+  for (const { sId, threshold, thresholds } of conditions) {
+    const { isGt, isLt } = thresholds;
+    const hasOne = (typeof isGt === 'number') !== (typeof isLt === 'number');
+    if (!hasOne || threshold['relative'] === true || threshold['over'] !== undefined) continue;
+    const isMax = (typeof isGt === 'number') !== (threshold['negate'] === true);
+    const toTs = overTs ?? closedTs ?? nowTs;
+    return { deviceId: alarm.device.deviceId, sId, fromTs: beganTs ?? sinceTs, toTs, isMax };
+  }
+  return null;
+}
+
+/** For a list of a hundred open alarms: as many as come in a week at one in half a minute. */
+const mostAsked = 20_000;
+
+/** The extremes of open alarms, by their numbers. Alarms that have none are missing. */
+export async function readExtremes(
+  sql: Sql,
+  find: FindExtremes,
+  alarms: readonly (Timed & Pick<Alarm, 'alarmId'>)[],
+  nowTs: WallMs,
+): Promise<Map<number, AlarmValue>> {
+  const asked = alarms.flatMap((alarm) => {
+    const one = askedOf(alarm, nowTs);
+    return one ? [{ ...one, alarmId: alarm.alarmId }] : [];
+  });
+  const found = await find(sql, asked, mostAsked);
+  return new Map(
+    asked.flatMap(({ alarmId }, place) => {
+      const value = found[place];
+      return value ? [[alarmId, value] as const] : [];
+    }),
+  );
+}
+
+/** How many values of a closed alarm are looked at, at most, and of how many alarms in one step of the timer. */
+const mostKept = 500_000;
+const alarmsAtOnce = 20;
+
+type Due = Timed & { alarmId: number; dueTs: string };
+
+/** Writes the extremes of closed alarms that are due. Returns whether there may be more. */
+export async function keepExtremes(
+  sql: Sql,
+  find: FindExtremes,
+  nowTs: WallMs,
+): Promise<{ isMore: boolean }> {
+  const due = await listDue(sql, nowTs);
+  for (const alarm of due) {
+    const asked = askedOf(alarm, nowTs);
+    const [found = null] = asked ? await find(sql, [asked], mostKept) : [];
+    await sql.query({
+      name: 'alarms-keep-extreme',
+      // Another late measurement may have come meanwhile: then it is due again.
+      text: `
+        update alarm
+           set extreme = $2::json,
+               extreme_due_at = case when extreme_due_at::text = $3 then null else extreme_due_at end
+         where id = $1`,
+      values: [alarm.alarmId, JSON.stringify(found ? [found] : []), alarm.dueTs],
+    });
+  }
+  return { isMore: due.length === alarmsAtOnce };
+}
+
+async function listDue(sql: Sql, nowTs: WallMs): Promise<Due[]> {
+  const { rows } = await sql.query<Omit<Due, 'device'> & { deviceId: number }>({
+    name: 'alarms-extremes-due',
+    text: `
+      select id as "alarmId", device_id as "deviceId", conditions, began_at as "beganTs",
+             since_at as "sinceTs", over_at as "overTs", closed_at as "closedTs",
+             extreme_due_at::text as "dueTs"
+        from alarm
+       where extreme_due_at <= ms_to_timestamp($1)
+       order by extreme_due_at
+       limit $2`,
+    values: [nowTs, alarmsAtOnce],
+  });
+  return rows.map(({ deviceId, ...rest }) => ({
+    ...rest,
+    device: { deviceId, uuid: '', accountId: 0 },
+  }));
+}
+
+/** Measurements of a device that came late: closed alarms into whose time they fall look for their extremes again. */
+export async function noteLate(
+  tx: Sql,
+  late: readonly { deviceId: number; sId: string; fromTs: number; toTs: number }[],
+): Promise<void> {
+  if (late.length === 0) return;
+  await tx.query({
+    name: 'alarms-note-late',
+    text: `
+      with inside as (
+        select a.id
+          from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[])
+            as l (device_id, s_id, from_ts, to_ts)
+          join alarm a
+            on a.device_id = l.device_id and a.over_at >= ms_to_timestamp(l.from_ts)
+           and coalesce(a.began_at, a.since_at) <= ms_to_timestamp(l.to_ts)
+           and a.s_ids @> array[l.s_id]
+         where a.closed_at is not null
+         order by a.id
+           for no key update of a)
+      update alarm a set extreme_due_at = clock_timestamp() from inside i where a.id = i.id`,
+    values: [
+      late.map(({ deviceId }) => deviceId),
+      late.map(({ sId }) => sId),
+      late.map(({ fromTs }) => fromTs),
+      late.map(({ toTs }) => toTs),
+    ],
+  });
+}

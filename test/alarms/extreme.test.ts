@@ -1,0 +1,67 @@
+import { afterEach, expect, it } from 'vitest';
+import { runOn, schema } from '../support/template.ts';
+import { addDevice, listAlarms, openHouse, send, tooWarm, type House } from './house.ts';
+
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end();
+});
+
+const minute = 60_000;
+
+/** Whether the timer has nothing left to look for. */
+const isKept = ({ service }: House) =>
+  runOn(service.databaseUrl, async (client) => {
+    const due = `select from ${schema}.alarm where extreme_due_at is not null`;
+    return (await client.query(due)).rowCount === 0;
+  });
+
+it('says what an alarm required, what opened it, and how far it went, also after it closed and values came late', async () => {
+  const house = await openHouse(ends);
+  const freezer = await addDevice(house, [tooWarm()]);
+  const from = Date.now() - 30 * minute;
+  const at = (n: number) => from + n * minute;
+  for (const [n, val] of [9, 9.5, 12.25, 9].entries()) await send(freezer, val, at(n));
+  const kept = {
+    conditions: [{ sId: '0x01', name: null, unit: null, threshold: {}, thresholds: { isGt: 8 } }],
+    firedWith: [{ sId: '0x01', val: 9, ts: at(0) }],
+  };
+  const peak = (val: number, ts: number) => [{ sId: '0x01', val, ts }];
+  expect(await listAlarms(house)).toMatchObject([
+    { state: 'open', ...kept, extreme: peak(12.25, at(2)) },
+  ]);
+  await send(freezer, 5, at(5));
+  await send(freezer, -20, at(6));
+  await expect.poll(() => isKept(house)).toBe(true);
+  expect(await listAlarms(house)).toMatchObject([
+    {
+      state: 'closed',
+      ...kept,
+      beganTs: at(0),
+      overTs: at(5),
+      values: peak(-20, at(6)),
+      extreme: peak(12.25, at(2)),
+    },
+  ]);
+  await send(freezer, 13, at(4));
+  await send(freezer, 99, from - minute);
+  await expect.poll(() => isKept(house)).toBe(true);
+  expect(await listAlarms(house)).toMatchObject([{ extreme: peak(13, at(4)) }]);
+});
+
+it('keeps the least value below a limit, and none where a cause has both limits or compares a difference', async () => {
+  const house = await openHouse(ends);
+  const cause = (thresholds: object, threshold?: object) => ({
+    causes: [{ sId: '0x01', thresholds, threshold }],
+  });
+  const below = await addDevice(house, [tooWarm({}, cause({ isLt: 0 }))]);
+  const between = await addDevice(house, [tooWarm({}, cause({ isLt: 0, isGt: -9 }))]);
+  const other = await addDevice(house, [tooWarm({}, cause({ isLt: 0 }, { relative: true }))]);
+  const not = await addDevice(house, [tooWarm({}, cause({ isGt: 0 }, { negate: true }))]);
+  for (const device of [below, between, other, not])
+    for (const val of [-1, -2, -3]) await send(device, val);
+  const extremes = (await listAlarms(house))
+    .toReversed()
+    .map(({ extreme }) => extreme.map(({ val }) => val));
+  expect(extremes).toEqual([[-3], [], [], [-3]]);
+});
