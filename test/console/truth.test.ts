@@ -335,7 +335,6 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     const { sessions } = await call<Sessions>('GET', '/v2/accounts/sessions');
     for (const { id, current } of sessions)
       if (!current) await call('DELETE', `/v2/accounts/sessions/${id}`);
-    await page.getByRole('button', { name: 'Save limits' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('Your session has ended').waitFor();
     await dialog.getByLabel('E-mail address').fill(person.email);
@@ -346,7 +345,7 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByRole('button', { name: 'Save limits' }).click();
     await page.getByText('Saved.').waitFor();
     expect(await limitsOf(uuid)).toMatchObject([
-      ['Temperature above 31.5\u00a0°C', { isGt: 31.5 }],
+      ['Temperature above 31.5\u00a0°C', { isGt: 31.5 }, undefined],
     ]);
   });
 
@@ -377,6 +376,62 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByRole('link', { name: 'All devices' }).click();
     await page.getByText('51 to 60 of 60').waitFor();
     expect(new URL(page.url()).searchParams.get('label')).toBe('shelf');
+    expect(faults).toEqual([]);
+  });
+
+  test('an alarm says what it was about, not what is measured now, and is not closed by mistake', async () => {
+    const { uuid, send } = await addDevice('Vault', [temperature]);
+    const actions = { alarm: true };
+    const causes = [{ sId: '0x10', orderId: 0, thresholds: { isGt: 38 } }];
+    const events = [{ evId: 1, name: 'too warm', eventLog: true, actions, causes }];
+    const purpose = {
+      puId: 1,
+      name: 'Vault',
+      initStId: 1,
+      states: [{ stId: 1, name: 'watched', events }],
+    };
+    await call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes: [purpose] });
+    const beganTs = Date.now() - 3 * 3_600_000;
+    const at = (minutes: number, val: number) => ({
+      sId: '0x10',
+      val,
+      ts: beganTs + minutes * 60_000,
+    });
+    await send(at(-10, 30));
+    // It came late, in one message: what counts is when it was measured.
+    await send(at(0, 39.5), at(30, 41.5), at(65, 35), at(120, 12));
+    const { page, faults } = await open(`alarms?state=closed&device=${uuid}`);
+    const card = page.locator('.alarm');
+    await card.getByText('up to 41.5\u00a0°C').waitFor();
+    const text = await card.innerText();
+    expect(text).toContain('Temperature above 38\u00a0°C');
+    expect(text).toMatch(/, 1 hr 5 mins/);
+    expect(text).not.toContain('12.0');
+    const wall = (ts: number) =>
+      new Date(ts).toLocaleTimeString('en-GB', {
+        timeZone: 'Europe/Berlin',
+        hour: '2-digit',
+        minute: '2-digit',
+      });
+    for (const ts of [beganTs, beganTs + 65 * 60_000]) expect(text).toContain(wall(ts));
+    // The chart shades that hour, and no other.
+    await page.goto(`${service.url}/console/devices/${uuid}?range=6h`);
+    const shaded = page.locator('.strip-alarm .part');
+    await shaded.waitFor();
+    const [part, strip] = await Promise.all([
+      shaded.boundingBox(),
+      page.locator('.strip-alarm').boundingBox(),
+    ]);
+    expect((part?.width ?? 0) / (strip?.width ?? 1)).toBeCloseTo(65 / 360, 2);
+
+    await send({ sId: '0x10', val: 39.2 });
+    await page.locator('.alarm').getByText('now: Temperature 39.2\u00a0°C').waitFor();
+    await page.getByRole('button', { name: 'Close', exact: true }).click();
+    await page.getByRole('dialog').getByText('It is 39.2\u00a0°C, above 38\u00a0°C.').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    type Alarms = { alarms: { state: string }[] };
+    const { alarms } = await call<Alarms>('GET', `/v2/alarms?device=${uuid}`);
+    expect(alarms.map(({ state }) => state)).toEqual(['open', 'closed']);
     expect(faults).toEqual([]);
   });
 });

@@ -2,12 +2,13 @@ import { useState } from 'preact/hooks';
 import { reload } from '../../api/cache.ts';
 import { muteDevice, unmuteDevice } from '../../api/devices.ts';
 import { acknowledgeAlarm, closeAlarm, snoozeAlarm, unsnoozeAlarm } from '../../api/events.ts';
-import type { ListedAlarm } from '../../api/types.ts';
+import type { LatestView, ListedAlarm } from '../../api/types.ts';
 import { readOpenAlarms } from '../../app/stream.ts';
-import { Dialog } from '../../parts/dialog.tsx';
+import { Confirm, Dialog } from '../../parts/dialog.tsx';
 import { type AskedQuiet, type Quiet, QuietFields, quietFromNow } from '../../parts/form.tsx';
 import { Problem, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
+import { whyOpen } from './about.ts';
 
 type Act = 'acknowledge' | 'close' | 'snooze' | 'unsnooze' | 'mute' | 'unmute';
 
@@ -15,11 +16,14 @@ type ActionsProps = {
   alarm: ListedAlarm;
   /** The element that says which alarm it is; a screen reader reads it with each button. */
   describedBy: string;
+  latest: readonly LatestView[] | undefined;
 };
 
 /** What a person can do about an alarm; the page shows the result at once. */
-export function AlarmActions({ alarm, describedBy }: ActionsProps) {
-  const [asking, setAsking] = useState<'snooze' | 'mute' | null>(null);
+export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
+  const [asking, setAsking] = useState<'snooze' | 'mute' | 'close' | null>(null);
+  const why = whyOpen(alarm, latest);
+  const close = () => run('close', () => closeAlarm(alarmId));
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const { alarmId, deviceAuthUuid: uuid, state, snoozed, muted } = alarm;
@@ -66,9 +70,20 @@ export function AlarmActions({ alarm, describedBy }: ActionsProps) {
       {muted
         ? button('unmute', () => void run('unmute', () => unmuteDevice(uuid)))
         : button('mute', () => setAsking('mute'))}
-      {button('close', () => void run('close', () => closeAlarm(alarmId)))}
+      {button('close', () => (why === '' ? void close() : setAsking('close')))}
       {error !== null && <Problem error={error} />}
-      {asking !== null && (
+      {asking === 'close' && (
+        <Confirm
+          title={t('alarms.closeTitle')}
+          action={t('alarms.closeAnyway')}
+          onCancel={() => setAsking(null)}
+          onConfirm={close}
+        >
+          <p>{why}</p>
+          <p class="fine">{t('alarms.closeHint')}</p>
+        </Confirm>
+      )}
+      {(asking === 'snooze' || asking === 'mute') && (
         <QuietDialog
           what={asking}
           alarm={alarm}
