@@ -12,7 +12,7 @@ import {
   takePicture,
 } from './browser.ts';
 import { callAs, fill, person, type Call, type Filled } from './filled.ts';
-import { consoleService, type TestService } from './service.ts';
+import { consoleService, makeAccount, type TestService } from './service.ts';
 import { findBroken } from './truth.ts';
 
 // What the page says, against the API and the data. Only if the machine has Chromium; if not, the run says so.
@@ -432,6 +432,80 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     type Alarms = { alarms: { state: string }[] };
     const { alarms } = await call<Alarms>('GET', `/v2/alarms?device=${uuid}`);
     expect(alarms.map(({ state }) => state)).toEqual(['open', 'closed']);
+    expect(faults).toEqual([]);
+  });
+
+  test('many alarms are rows; those selected are acknowledged and closed in one go', async () => {
+    const credentials = { email: 'fleet@example.com', password: 'correct horse' };
+    const own = callAs(service.url, await makeAccount(service.url, credentials));
+    const { page, faults } = await openSignedIn(browser, 'light', {
+      url: service.url,
+      credentials,
+      path: 'alarms',
+    });
+    onTestFinished(() => page.context().close());
+    // Nothing is quiet where nobody listens.
+    await page.getByText('Nothing is being watched').waitFor();
+    const devices = Array.from({ length: 12 }, (_, place) => ({
+      protocol: 'http',
+      device: { name: `Freezer ${place + 10}` },
+      module: [{ moduleId: 'm', senses: [temperature] }],
+    }));
+    type Batch = { devices: Registration[] };
+    const batch = await own<Batch>('POST', '/v2/devices/batch', { devices });
+    const deviceAuthUuids = batch.devices.map((each) => each.deviceAuthUuid);
+    const causes = [{ sId: '0x10', orderId: 0, thresholds: { isGt: -15 } }];
+    const events = [
+      { evId: 1, name: 'too warm', eventLog: true, actions: { alarm: true }, causes },
+    ];
+    const purposes = [{ puId: 1, initStId: 1, states: [{ stId: 1, events }] }];
+    await own('POST', '/v2/devices/profile', {
+      deviceAuthUuids: deviceAuthUuids.slice(1),
+      purposes,
+    });
+    await page.reload();
+    await page.getByText('All quiet').waitFor();
+    await page.getByText('1 device has no limits').waitFor();
+    for (const [place, { deviceAuthUuid, deviceAuthToken }] of batch.devices.slice(1).entries())
+      for (const val of [-20, -11.5 - place / 10])
+        await fetch(`${service.url}/devices/${deviceAuthUuid}/up/measurements`, {
+          method: 'POST',
+          headers: {
+            Authorization: `Bearer ${deviceAuthToken}`,
+            'Content-Type': 'application/json',
+          },
+          body: JSON.stringify({ sId: '0x10', val }),
+        });
+    const rows = page.locator('.alarm-row');
+    await expect.poll(() => rows.count()).toBe(11);
+    await expect.poll(() => page.getByRole('link', { name: /^Open/ }).innerText()).toContain('11');
+    for (const row of await rows.all()) {
+      const { height = 0 } = (await row.boundingBox()) ?? {};
+      expect(height).toBeGreaterThanOrEqual(36);
+      expect(height).toBeLessThanOrEqual(44);
+    }
+    await rows.filter({ hasText: 'Freezer 13' }).getByText('up to -11.7\u00a0°C').waitFor();
+    await page.getByLabel('Select this page').check();
+    const bar = page.locator('.selection');
+    await bar.getByText('11 selected').waitFor();
+    await bar.getByRole('button', { name: 'Acknowledge' }).click();
+    await page.getByText('11 alarms handled.').waitFor();
+    type Alarms = { alarms: { state: string }[] };
+    const states = async () =>
+      (await own<Alarms>('GET', '/v2/alarms?limit=50')).alarms.map(({ state }) => state);
+    expect(new Set(await states())).toEqual(new Set(['acknowledged']));
+    await page.getByRole('link', { name: 'Show acknowledged alarms' }).click();
+    await rows.nth(10).waitFor();
+    await page.getByLabel('Select too warm, Freezer 12').check();
+    await bar.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('dialog').getByText('1 of them is not over.').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close anyway' }).click();
+    await expect.poll(() => rows.count()).toBe(10);
+    expect((await states()).filter((state) => state === 'closed')).toHaveLength(1);
+    for (const width of [320, 768, 1440]) {
+      await page.setViewportSize({ width, height: 800 });
+      expect([width, await findWide(page)]).toEqual([width, []]);
+    }
     expect(faults).toEqual([]);
   });
 });

@@ -44,6 +44,16 @@ export const listDevices = (
 ): Promise<Answer<DeviceList>> =>
   call('GET', '/v2/devices', { query: { ...filter, limit: pageSize, counts: 'true' }, signal });
 
+/** How many devices have a profile, and how many have none: nothing of those is watched. */
+export async function listWatched(
+  signal?: AbortSignal,
+): Promise<{ with: number; without: number }> {
+  const query = { profile: 'none', limit: 1, counts: 'true' };
+  const { counts } = (await call<DeviceList>('GET', '/v2/devices', { query, signal })).body;
+  const without = counts?.matching ?? 0;
+  return { with: (counts?.all ?? 0) - without, without };
+}
+
 export type Protocol = 'mqtt' | 'http';
 
 export const registerDevice = async (

@@ -77,6 +77,20 @@ export function sayTimes(alarm: ListedAlarm): string {
   return t(isByCondition ? 'alarms.endUnknown' : 'alarms.closedWhile', { from });
 }
 
+/** Whether a value is beyond a limit for which one of these alarms is open. A position has no limits. */
+export function isBeyond(
+  { sId, val }: { sId: string; val: unknown },
+  alarms: readonly ListedAlarm[],
+): boolean {
+  if (typeof val !== 'number') return false;
+  return alarms.some(({ conditions }) =>
+    conditions.some(({ sId: of, thresholds: { isGt, isLt } }) => {
+      if (of !== sId) return false;
+      return (typeof isGt === 'number' && val > isGt) || (typeof isLt === 'number' && val < isLt);
+    }),
+  );
+}
+
 /**
  * Why closing it hides something: "It is 13.2 °C, above 8 °C." Empty if what it was about is over. A value that is
  * back counts as over, also before the alarm ends.

@@ -5,6 +5,7 @@ import type {
 } from '../en/device.ts';
 
 export const device: Record<keyof typeof enDevice, string> = {
+  'device.inState': '{state} seit {time}',
   'device.back': 'Alle Geräte',
   'device.values': 'Jetzt',
   'device.noValue': 'Noch kein Wert',

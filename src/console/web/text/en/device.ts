@@ -1,4 +1,5 @@
 export const device = {
+  'device.inState': '{state} since {time}',
   'device.back': 'All devices',
   'device.values': 'Now',
   'device.noValue': 'No value yet',
