@@ -10,6 +10,7 @@ export type ErrorCode =
   | 'quota-exceeded'
   | 'not-found'
   | 'conflict'
+  | 'condition-holds'
   | 'key-reused'
   | 'too-many-requests'
   | 'too-slow'
@@ -31,12 +32,16 @@ export type RateLimit = {
   resetSeconds: number;
 };
 
+/** A value that somebody should know before trying again; ms. */
+export type SaidValue = { sId: string; val: number; ts: number };
+
 export class DomainError extends Error {
   readonly code: ErrorCode;
   readonly problems: Problem[];
   readonly retryAfterSeconds: number | undefined;
   readonly exceeded: ExceededQuota | undefined;
   readonly rate: RateLimit | undefined;
+  readonly values: readonly SaidValue[] | undefined;
 
   constructor(
     code: ErrorCode,
@@ -47,6 +52,7 @@ export class DomainError extends Error {
       retryAfterSeconds?: number;
       exceeded?: ExceededQuota;
       rate?: RateLimit;
+      values?: readonly SaidValue[];
     } = {},
   ) {
     super(message, { cause: options.cause });
@@ -56,6 +62,7 @@ export class DomainError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.exceeded = options.exceeded;
     this.rate = options.rate;
+    this.values = options.values;
   }
 }
 

@@ -1,7 +1,5 @@
-import { type DecideDeps, decideAlarms } from '../../src/alarms/decide.ts';
-import type { AlarmSignal } from '../../src/contract/alarm.ts';
+import { AlarmDecider } from '../../src/alarms/decide.ts';
 import type { Database } from '../../src/db/database.ts';
-import type { Sql } from '../../src/db/sql.ts';
 import type { MessageQuotas } from '../../src/notifications/channels/channel.ts';
 
 const most = 1_000_000_000;
@@ -18,8 +16,8 @@ const quotas: MessageQuotas = {
 };
 
 /** Alarms are decided as in the service, and notifications are queued, but nobody delivers them. */
-export function decideInBench() {
-  const deps: DecideDeps = {
+export function decideInBench(): AlarmDecider {
+  return new AlarmDecider({
     rules: { ringMaxAgeMs: most, reportedForMs: 3_600_000 },
     notifying: {
       quotasOf: () => quotas,
@@ -30,8 +28,7 @@ export function decideInBench() {
     clock: Date.now,
     eventsLeft: () => most,
     mayTellFirings: () => true,
-  };
-  return (tx: Sql, signals: readonly AlarmSignal[]) => decideAlarms(tx, signals, deps);
+  });
 }
 
 /** Gives the account this many webhooks, which are also notified when an alarm is over. */

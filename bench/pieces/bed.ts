@@ -7,19 +7,9 @@ import type { DeviceIdentity, UplinkContent } from '../../src/contract/uplink.ts
 import type { Database } from '../../src/db/database.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { schemaOf } from '../database.ts';
-import { replaceConfigurations } from '../../src/devices/queries.ts';
-import { keepRejections } from '../../src/devices/rejections.ts';
-import { recordEvents } from '../../src/events/store.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { IngestOptions } from '../../src/ingest/ingest.ts';
-import {
-  addMeasurements,
-  createKnownSeries,
-  findNewest,
-  findStored,
-  storeMeasurements,
-} from '../../src/measurements/store.ts';
-import { keepDisplays, saveProfileAnswers } from '../../src/profiles/downlinks.ts';
+import { createKnownSeries } from '../../src/measurements/store.ts';
 import { addWebhooks, decideInBench } from './alarms.ts';
 import { senseId } from './purposes.ts';
 
@@ -57,7 +47,6 @@ export async function openBed(
     keepPlans: true,
     onIdleError: () => undefined,
   });
-  const known = createKnownSeries();
   const bus = createLocalBus({
     onListenerError: (error) => {
       throw error;
@@ -84,18 +73,8 @@ export async function openBed(
       db,
       bus,
       log: pino({ level: 'warn' }, pino.destination(2)),
-      writers: {
-        addMeasurements: (tx, rows) => addMeasurements(tx, rows, known),
-        storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, known),
-        recordEvents,
-        keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
-        settleProfiles: saveProfileAnswers,
-        keepDisplays,
-        replaceConfigurations,
-        decideAlarms: decideInBench(),
-      },
-      findNewest,
-      findStored,
+      knownSeries: createKnownSeries(),
+      alarms: decideInBench(),
       handOver: async () => undefined,
       clock: Date.now,
       monotonicClock: () => performance.now(),

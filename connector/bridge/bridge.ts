@@ -77,7 +77,7 @@ export function startBridge(
           client.restart();
         },
       );
-      unacknowledged.whenRoom(next);
+      unacknowledged.whenFree(next);
     },
     onClosed: unacknowledged.forgetOrder,
   });

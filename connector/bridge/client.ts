@@ -265,11 +265,11 @@ function createBrokerPublisher(
   const sent = new Set<Message>();
 
   /** Half of the receive maximum, because after a reconnect the client resends in-flight messages by itself. */
-  const room = () =>
+  const mostSent = () =>
     Math.max(1, Math.min(maxInFlight, (client.serverProperties?.receiveMaximum ?? 65_535) >> 1));
 
   function advance(): void {
-    while (client.connected && sent.size < room()) {
+    while (client.connected && sent.size < mostSent()) {
       const message = waiting.shift();
       if (!message) return;
       send(message);
@@ -328,16 +328,16 @@ type UnackedLimits = { maxMessages: number; maxBytes: number };
  * [MQTT-4.6.0-2], whatever the order of the commits.
  */
 export function createUnacknowledged(
-  room: UnackedLimits,
+  limits: UnackedLimits,
   onAcknowledged: (held: UnacknowledgedPacket) => void,
 ) {
   let queue: UnacknowledgedPacket[] = [];
   let messages = 0;
   let bytes = 0;
-  let onRoom: (() => void) | null = null;
+  let onFree: (() => void) | null = null;
   let isPaused = false;
 
-  const hasRoom = () => !isPaused && messages < room.maxMessages && bytes < room.maxBytes;
+  const mayTakeMore = () => !isPaused && messages < limits.maxMessages && bytes < limits.maxBytes;
 
   function release(held: UnacknowledgedPacket): void {
     messages -= 1;
@@ -346,9 +346,9 @@ export function createUnacknowledged(
   }
 
   function goOn(): void {
-    if (!onRoom || !hasRoom()) return;
-    const resume = onRoom;
-    onRoom = null;
+    if (!onFree || !mayTakeMore()) return;
+    const resume = onFree;
+    onFree = null;
     resume();
   }
 
@@ -360,9 +360,9 @@ export function createUnacknowledged(
     },
 
     /** Calls back once there is room for another message, which may be at once. */
-    whenRoom(resume: () => void): void {
-      if (hasRoom()) resume();
-      else onRoom = resume;
+    whenFree(resume: () => void): void {
+      if (mayTakeMore()) resume();
+      else onFree = resume;
     },
 
     /** While paused there is no room. */

@@ -18,7 +18,7 @@ type LargeMessageBudget = {
 
 /**
  * What an account has and asks for together may be at most this many times the bytes still free (as in
- * `mqtt/publish.ts`) of three quarters of the budget. An account alone gets about half. The last quarter is for
+ * `mqtt/acknowledge.ts`) of three quarters of the budget. An account alone gets about half. The last quarter is for
  * accounts that hold nothing yet.
  */
 const shareOfFree = 2;
@@ -38,7 +38,7 @@ export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
   let isLooking = false;
   let isToLook = false;
 
-  function hasRoom(account: Account, more: number): boolean {
+  function fits(account: Account, more: number): boolean {
     if (account.bytes === 0) return bytes === 0 || bytes + more <= maxBytes;
     return account.bytes + more <= shareOfFree * (maxBytes * partForSeveral - bytes);
   }
@@ -53,7 +53,7 @@ export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
   function letIn(): void {
     for (const account of waitingAccounts) {
       const [first] = account.waiting;
-      if (!first || !hasRoom(account, first.bytes)) continue;
+      if (!first || !fits(account, first.bytes)) continue;
       waitingAccounts.delete(account);
       account.waiting.delete(first);
       waiting -= 1;
@@ -88,7 +88,7 @@ export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
     enter(accountId, size, onIn) {
       const account = accounts.get(accountId) ?? { id: accountId, bytes: 0, waiting: new Set() };
       accounts.set(accountId, account);
-      const isIn = account.waiting.size === 0 && hasRoom(account, size);
+      const isIn = account.waiting.size === 0 && fits(account, size);
       const place: Place = { isIn, bytes: size, onIn };
       if (isIn) move(account, size);
       else {

@@ -154,7 +154,7 @@ export class DeviceLimits {
       messages.waitMs(this.messageRate, monotonicMs),
       measurements.waitMs(this.#itemRate, monotonicMs),
     );
-    return waitMs > 0 && this.#letGoOn(rates, monotonicMs) ? 0 : waitMs;
+    return waitMs > 0 && this.#mayExceed(rates, monotonicMs) ? 0 : waitMs;
   }
 
   /**
@@ -198,7 +198,7 @@ export class DeviceLimits {
   }
 
   /** Whether the device may go beyond its rates now. False: others need the machine now, or its daily amount is used up. */
-  #letGoOn(rates: DeviceRates, monotonicMs: MonotonicMs): boolean {
+  #mayExceed(rates: DeviceRates, monotonicMs: MonotonicMs): boolean {
     const { ports, observe } = this.#options;
     if (!ports.mayCatchUp?.(rates.account.id)) return false;
     rates.beyond ??= new TokenBucket(this.#beyondRate, monotonicMs);

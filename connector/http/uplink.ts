@@ -128,10 +128,10 @@ export function createHttpUplink(deps: UplinkDeps) {
     const body = arrived ?? (await bodies.read(request, { name, accountId: identity.accountId }));
     if (exchange.isOver) return;
     exchange.isWhole = true;
-    const place = takeRoom(identity, body.length * parsedFactor + tuning.messageOverheadBytes);
+    const place = reserve(identity, body.length * parsedFactor + tuning.messageOverheadBytes);
     exchange.place = place;
     const isAtOnce = arrived !== null && place.isIn;
-    if (!place.isIn) await waitForRoom(place);
+    if (!place.isIn) await waitUntilIn(place);
     if (exchange.isOver) return;
     const message: RawMessage = {
       topic: device.upPrefix + name,
@@ -168,13 +168,13 @@ export function createHttpUplink(deps: UplinkDeps) {
     return tooMany('The device or its account sends faster than allowed.', waitMs);
   }
 
-  function takeRoom({ accountId }: DeviceIdentity, bytes: number): Reservation {
+  function reserve({ accountId }: DeviceIdentity, bytes: number): Reservation {
     const place = budget.enter(String(accountId), bytes);
     if (!place) throw comeLater('Too many requests are waiting already: try again later.');
     return place;
   }
 
-  async function waitForRoom(place: Reservation): Promise<void> {
+  async function waitUntilIn(place: Reservation): Promise<void> {
     await waitAtMost(place.entered, patienceMs);
     if (place.isIn) return;
     place.leave();
@@ -323,7 +323,7 @@ function readBody(request: IncomingMessage, most: number, bodies: BegunBodies): 
       fail(comeLater('The body arrived slowly, and its memory was needed: send it again.')),
     );
     const onData = (chunk: Buffer): void => {
-      if (!joined.hasRoom(chunk)) return fail(tooLarge(most));
+      if (!joined.fits(chunk)) return fail(tooLarge(most));
       begun.add(joined.add(chunk));
     };
     const onEnd = (): void => {

@@ -86,7 +86,7 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
       return 'reconnects';
     }
     const limit = ports.maxConnectionsOf?.(identity.accountId) ?? Infinity;
-    if (!registry.hasRoom(connection, identity, limit)) {
+    if (!registry.mayConnect(connection, identity, limit)) {
       noticeLimit(ports, registry, identity, 'too-many-connections');
       tell(identity, 'too-many-connections');
       return 'connections';

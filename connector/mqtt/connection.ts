@@ -211,6 +211,16 @@ export class Connection {
     });
   }
 
+  /** Writes to the socket without aedes. A full socket is not read until it has drained. */
+  write(bytes: Buffer, monotonicMs: MonotonicMs): void {
+    if (this.socket.write(bytes) || this.blockedSinceMs !== null) return;
+    this.blockedSinceMs = monotonicMs;
+    this.socket.once('drain', () => {
+      this.blockedSinceMs = null;
+      this.resume();
+    });
+  }
+
   /** Reads the connection again, if nothing else keeps it from being read. */
   resume(): void {
     if (this.isStarved) this.reader?.resume(this);

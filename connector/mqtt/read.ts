@@ -9,10 +9,12 @@ import {
   mostMeasurementBytes,
   type Tuning,
 } from '../ports.ts';
+import type { UnackedBudget } from './acknowledge.ts';
+import type { AccountBackpressure } from './backpressure.ts';
 import { checkConnect, protocolOf, unspeakable } from './connect-packet.ts';
 import type { AccountConnections, Connection, Device, LargePacket } from './connection.ts';
 import { maxFilterBytes, PacketBuffer, readWholePublish } from './frames.ts';
-import type { AccountBackpressure, Publisher, UnackedBudget } from './publish.ts';
+import type { Publisher } from './publish.ts';
 import { gateReads, type Read, wakeReader } from './read-gate.ts';
 import {
   checkAck,

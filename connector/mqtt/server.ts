@@ -32,15 +32,13 @@ import {
   listenTls,
 } from './listeners.ts';
 import {
-  type AccountBackpressure,
   type Acknowledger,
-  createAccountBackpressure,
   createAcknowledger,
-  createPublisher,
   createUnackedBudget,
-  type Publisher,
   type UnackedBudget,
-} from './publish.ts';
+} from './acknowledge.ts';
+import { type AccountBackpressure, createAccountBackpressure } from './backpressure.ts';
+import { createPublisher, type Publisher } from './publish.ts';
 import {
   createIntake,
   createLargePackets,

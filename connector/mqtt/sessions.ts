@@ -9,8 +9,8 @@ import { type Rate, TokenBucket } from '../../src/lib/token-bucket.ts';
 import type { DeviceLimits } from '../device/limits.ts';
 import { excerptOf, maxTopicLength } from '../device/receive.ts';
 import type { ConnectorPorts } from '../ports.ts';
+import type { ParkedMessage } from './backpressure.ts';
 import type { AccountConnections, Connection, Device } from './connection.ts';
-import type { ParkedMessage } from './publish.ts';
 import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type Registry = ReturnType<typeof createRegistry>;
@@ -127,7 +127,7 @@ export function createRegistry(options: RegistryOptions) {
     },
 
     /** Whether the account may have one more connection. One that replaces another does not add to them. */
-    hasRoom({ clientId }: Connection, identity: DeviceIdentity, limit: number): boolean {
+    mayConnect({ clientId }: Connection, identity: DeviceIdentity, limit: number): boolean {
       const open = deviceOf(identity).connections.filter(({ ending }) => ending === null);
       const isTakeover = clientId !== '' && open.some((other) => other.clientId === clientId);
       const ends = isTakeover || open.length >= maxConnectionsPerDevice ? 1 : 0;

@@ -15,7 +15,6 @@ import {
   type Subscription,
 } from './connection.ts';
 import { maxFilterLength } from './frames.ts';
-import { write } from './publish.ts';
 import { publish as v5Publish, publishBytes } from './v5.ts';
 import type { Clock, MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
@@ -144,7 +143,7 @@ function send(
     const messageId = qos === 1 ? expectAck(connection, { topic, sinceMs: now(), finish }) : 0;
     const expirySeconds = expirySecondsOf(message, clock());
     const { body } = message;
-    write(connection, v5Publish({ topic, qos, messageId, body, expirySeconds }), now());
+    connection.write(v5Publish({ topic, qos, messageId, body, expirySeconds }), now());
     // At QoS 0 a socket that breaks loses the message.
     if (qos === 0) finish();
     return promise;

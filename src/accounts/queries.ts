@@ -479,15 +479,6 @@ export async function forgetOldMails(db: Pick<Database, 'query'>, nowTs: WallMs)
   );
 }
 
-/** Whether the account may send SMS, if not all accounts may. */
-export async function maySendSms(sql: Sql, accountId: number): Promise<boolean> {
-  const { rows } = await sql.query<{ may: boolean }>(
-    'select may_send_sms as may from account where id = $1',
-    [accountId],
-  );
-  return rows[0]?.may ?? false;
-}
-
 export async function allowSms(sql: Sql, accountId: number, may: boolean): Promise<void> {
   await sql.query('update account set may_send_sms = $2 where id = $1', [accountId, may]);
 }

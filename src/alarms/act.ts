@@ -1,27 +1,48 @@
 import { type AuditKind, type DoneBy, insertEntries, insertEntry } from '../audit/audit.ts';
 import type { Bus } from '../bus/bus.ts';
-import type { AlarmChangeKind } from '../contract/alarm.ts';
+import type { AlarmChangeKind, AlarmNote } from '../contract/alarm.ts';
 import type { EventName } from '../contract/event.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
 import type { QuotasOf } from '../notifications/daily-limits.ts';
 import { notifyResolved } from '../notifications/enqueue.ts';
 import { dropPlanned, putOffPlanned } from '../notifications/outbox.ts';
-import { getAlarmDevice } from './rows.ts';
+import { getAlarmDevice, noSuchAlarm } from './rows.ts';
 import {
   acknowledgedAlarm,
   type Alarm,
-  closedAs,
+  closedByPerson,
+  isHolding,
   nameKey,
   type Quiet,
+  reopened,
+  reopenMs,
   snoozed,
   unquieted,
 } from './rules.ts';
-import { changeAlarms, loadDevices, type LoadedDevice, type StoredChange } from './store.ts';
+import {
+  addNote,
+  changeAlarms,
+  loadDevices,
+  type LoadedDevice,
+  lockRows,
+  type StoredChange,
+} from './store.ts';
+import { type FindNewest, newestOf } from './values.ts';
 
-/** Stops further notifications of this alarm. No change if it is closed or already acknowledged. Throws `not-found`. */
-export function acknowledgeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
+/**
+ * Stops further notifications of this alarm. No change but the note if it is closed or already acknowledged. Throws
+ * `not-found`.
+ */
+export function acknowledgeAlarm(
+  deps: ActDeps,
+  act: Act,
+  alarmId: number,
+  text: string | undefined,
+): Promise<void> {
   return actOnAlarm(deps, act, alarmId, async (held, { own }) => {
+    await writeNote(held, alarmId, { on: 'acknowledge', text });
     const set = own && acknowledgedAlarm(own, personOf(act.by), held.ts);
     if (!own || !set) return null;
     await changeAlarms(held.tx, [{ alarmId, change: 'acknowledged', ts: held.ts, set }]);
@@ -30,12 +51,31 @@ export function acknowledgeAlarm(deps: ActDeps, act: Act, alarmId: number): Prom
   });
 }
 
-/** Closes the alarm, and with it the episode: the next firing opens another alarm. Throws `not-found`. */
-export function closeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
+async function writeNote(
+  { tx, by, ts }: HeldDevice,
+  alarmId: number,
+  { on, text }: { on: AlarmNote['on']; text: string | undefined },
+): Promise<void> {
+  if (text) await addNote(tx, alarmId, { ts, by: personOf(by), on, text });
+}
+
+/**
+ * Closes the alarm, and with it the episode: the next firing opens another alarm, and so does time if the condition
+ * still holds then. Throws `condition-holds` if it holds now, unless `force`, and `not-found`. No change but the note
+ * if it is closed already.
+ */
+export function closeAlarm(
+  deps: ActDeps,
+  act: Act,
+  alarmId: number,
+  { text, force }: { text: string | undefined; force: boolean },
+): Promise<void> {
   return actOnAlarm(deps, act, alarmId, async (held, { own }) => {
+    if (own && isHolding(own) && !force) throw await holding(deps, held.tx, own);
+    await writeNote(held, alarmId, { on: 'close', text });
     if (!own) return null;
     const { tx, ts } = held;
-    const set = closedAs('person', ts);
+    const set = closedByPerson(own, ts);
     const { beganTs, overTs } = own;
     await changeAlarms(held.tx, [{ alarmId, change: 'closed', ts, set }]);
     await dropPlanned(tx, [alarmId]);
@@ -58,10 +98,47 @@ export function closeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<vo
   });
 }
 
+async function holding({ findNewest }: ActDeps, tx: Sql, alarm: Alarm): Promise<DomainError> {
+  const { deviceId } = alarm.device;
+  const newest = await findNewest(
+    tx,
+    alarm.sIds.map((sId) => ({ deviceId, sId })),
+  );
+  const message =
+    'The condition of this alarm holds by the newest values. With `force` it is closed all the same.';
+  return new DomainError('condition-holds', message, { values: newestOf(alarm, newest) });
+}
+
+/**
+ * Takes back that a person closed the alarm, within a minute and under the same profile. Its acknowledgement,
+ * announcement and timers are as before, and nobody is notified. An alarm that its event opened meanwhile becomes part
+ * of it. Messages that were planned for later stay dropped. Throws `not-found` and `conflict`.
+ */
+export function reopenAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
+  return actOnAlarm(deps, act, alarmId, async (held, { pId, own, open }) => {
+    if (own) return null;
+    const { tx, ts, deviceId } = held;
+    const [alarm] = await lockRows(tx, [alarmId]);
+    if (!alarm) throw noSuchAlarm();
+    if (alarm.closedBy !== 'person' || ts - (alarm.closedTs ?? 0) > reopenMs)
+      throw new DomainError('conflict', 'Nobody closed this alarm in the last minute.');
+    const isSame = await hasProfile(tx, deviceId, pId);
+    const set = isSame ? reopened(alarm, open) : null;
+    if (!set) throw new DomainError('conflict', 'The condition of this alarm has ended since.');
+    if (open) {
+      await dropPlanned(tx, [open.alarmId]);
+      await tx.query('delete from alarm where id = $1', [open.alarmId]);
+    }
+    await changeAlarms(tx, [{ alarmId, change: 'reopened', ts, set }]);
+    return 'alarm-reopened';
+  });
+}
+
 export type ActDeps = {
   db: Database;
   bus: Bus;
   quotasOf: QuotasOf;
+  findNewest: FindNewest;
 };
 
 /** Whose alarm or device, and who acts. `within`: only devices that have one of these labels; null: any device. */

@@ -9,7 +9,7 @@ import {
   type NotifyRules,
 } from '../notifications/enqueue.ts';
 import { dropPlanned } from '../notifications/outbox.ts';
-import { type FindExtremes, keepExtremes, noteLate } from './extreme.ts';
+import { type FindExtremes, keepExtremes, noteLate } from './values.ts';
 import { countsAs } from './rows.ts';
 import {
   type Alarm,
@@ -20,6 +20,7 @@ import {
   decide,
   type DeviceDraft,
   nameKey,
+  openAgain,
   type PlannedAsk,
   quietNow,
   quietUntil,
@@ -49,33 +50,38 @@ export type DecideDeps = {
 };
 
 /** How many recorded events a transaction's opened alarms count as, by account; to be counted after the commit. */
-type Opened = ReadonlyMap<number, number>;
+export type OpenedAlarms = ReadonlyMap<number, number>;
 
-/**
- * Decides on the alarms of devices, in the transaction that stores what happened to them: opens and closes alarms,
- * queues notifications, and sets `notified` and `notNotified` on the events of firings. Returns what it opened within
- * the quota; the caller counts that after the commit.
- */
-export async function decideAlarms(
-  tx: Sql,
-  signals: readonly AlarmSignal[],
-  deps: DecideDeps,
-): Promise<Opened> {
-  await noteLate(tx, signals.flatMap(lateOf));
-  const deviceIds = [...new Set(signals.filter(decides).map(({ device }) => device.deviceId))];
-  if (deviceIds.length === 0) return new Map();
-  const loaded = await loadDevices(tx, deviceIds);
-  const stored = await listStoredReports(tx, reportsOf(signals));
-  const nowTs = deps.clock();
-  const at = { options: deps.rules, nowTs, asks: [] as PlannedAsk[] };
-  const { asks } = at;
-  const drafted = readSignals(signals, loaded, stored, at);
-  const opened = await giveIds(tx, drafted, deps);
-  const results = await notify(tx, toAsks(asks), { ...deps.notifying, nowTs });
-  const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
-  settle(asks, results, verdicts, at);
-  await saveDrafts(tx, drafted, { ...deps, nowTs });
-  return opened;
+/** Decides on the alarms of devices, in the transaction that stores what happened to them. */
+export class AlarmDecider {
+  readonly #deps: DecideDeps;
+
+  constructor(deps: DecideDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Opens and closes alarms, queues notifications, and sets `notified` and `notNotified` on the events of firings.
+   * Returns what it opened within the quota; the caller counts that after the commit.
+   */
+  async decide(tx: Sql, signals: readonly AlarmSignal[]): Promise<OpenedAlarms> {
+    const deps = this.#deps;
+    await noteLate(tx, signals.flatMap(lateOf));
+    const deviceIds = [...new Set(signals.filter(decides).map(({ device }) => device.deviceId))];
+    if (deviceIds.length === 0) return new Map();
+    const loaded = await loadDevices(tx, deviceIds);
+    const stored = await listStoredReports(tx, reportsOf(signals));
+    const nowTs = deps.clock();
+    const at = { options: deps.rules, nowTs, asks: [] as PlannedAsk[] };
+    const { asks } = at;
+    const drafted = readSignals(signals, loaded, stored, at);
+    const opened = await giveIds(tx, drafted, deps);
+    const results = await notify(tx, toAsks(asks), { ...deps.notifying, nowTs });
+    const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
+    settle(asks, results, verdicts, at);
+    await saveDrafts(tx, drafted, { ...deps, nowTs });
+    return opened;
+  }
 }
 
 const decides = ({ kind }: AlarmSignal) => kind !== 'late';
@@ -146,7 +152,7 @@ async function giveIds(
   tx: Sql,
   drafted: ReadonlyMap<number, Drafted>,
   deps: Pick<DecideDeps, 'eventsLeft'>,
-): Promise<Opened> {
+): Promise<OpenedAlarms> {
   const opened = [...drafted.values()].flatMap((each) =>
     alarmsOf(each)
       .filter(({ isNew }) => isNew)
@@ -191,8 +197,8 @@ function changedOf(
   mayTell: DecideDeps['mayTellFirings'] = () => true,
 ): Changed[] {
   const snoozes = draft.isProfileOver ? [] : draft.before.snoozes;
-  return alarmsOf({ draft })
-    .filter(({ changes }) => changes.length > 0)
+  return [...alarmsOf({ draft }), ...draft.wereLasting]
+    .filter(({ changes, isTouched }) => changes.length > 0 || isTouched)
     .map(({ alarm, isNew, changes: all }) => {
       // Measurements can cause any number of these, so streams receive them only as far as the quotas allow.
       const isTold =
@@ -317,6 +323,11 @@ async function listDueDevices(
                  and (ends_at is not null or expires_at is not null)
                  and least(ends_at, expires_at) <= ms_to_timestamp($1) and ${isThere}
                order by least(ends_at, expires_at) limit $2) as over
+       union
+      select device_id
+        from (select device_id from alarm
+               where again_at <= ms_to_timestamp($1) and ${isThere}
+               order by again_at limit $2) as again
        order by id
        limit $2`,
     values: [nowTs, limit],
@@ -439,10 +450,14 @@ async function lookAtDevices(
     const draft = beginDraft(device, { options: deps.rules, nowTs, asks });
     drafted.set(deviceId, { draft, device, ts: nowTs });
     closeDue(draft, nowTs);
+    openAgain(draft, nowTs);
+  }
+  // What opens again counted when it opened first.
+  await giveIds(tx, drafted, { eventsLeft: () => Infinity });
+  for (const { draft } of drafted.values())
     for (const one of draft.open.values())
       if ((one.alarm.nextTs ?? Infinity) <= nowTs)
         lookAtOne(draft, one, { deps, nowTs, newest, repeats, looks });
-  }
   const all = [...toAsks(asks), ...repeats];
   const results = await notify(tx, all, { ...deps.notifying, nowTs });
   settle(asks, results.slice(0, asks.length), [], { options: deps.rules, nowTs });

@@ -2,13 +2,14 @@ import { z } from 'zod';
 import { doneBy } from '../audit/audit.ts';
 import {
   AlarmCondition,
+  AlarmNote,
   AlarmState,
   type AlarmTold,
   AlarmValue,
   AlarmView,
 } from '../contract/alarm.ts';
 import type { NotNotified } from '../contract/event.ts';
-import { lastOf, type Position, Text } from '../contract/values.ts';
+import { Text } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { refuseLabelList } from '../devices/select.ts';
@@ -32,11 +33,18 @@ import {
   type ActDeps,
   closeAlarm,
   muteDevice,
+  reopenAlarm,
   snoozeAlarm,
   unmuteDevice,
   unsnoozeAlarm,
 } from './act.ts';
-import { type FindExtremes, readExtremes } from './extreme.ts';
+import {
+  type FindExtremes,
+  type FindNewest,
+  type Newest,
+  newestOf,
+  readExtremes,
+} from './values.ts';
 import { type FoundAlarm, listAlarms, noSuchAlarm, toAlarmView } from './rows.ts';
 import { quietNow } from './rules.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
@@ -48,10 +56,9 @@ export function alarmRoutes(deps: AlarmRouteDeps): Route[] {
   return [
     list(deps),
     one(deps),
-    onAlarm('acknowledge', 'Acknowledge an alarm', acknowledgeTold, (act, alarmId) =>
-      acknowledgeAlarm(deps, act, alarmId),
-    ),
-    onAlarm('close', 'Close an alarm', closeTold, (act, alarmId) => closeAlarm(deps, act, alarmId)),
+    acknowledge(deps),
+    close(deps),
+    reopen(deps),
     ...quietRoutes(deps),
   ];
 }
@@ -60,9 +67,10 @@ const acknowledgeTold =
   'People are not notified of this alarm again; it is neither repeated nor escalated. An alarm ' +
   'that is already closed or acknowledged does not change.';
 const closeTold =
-  "This ends the alarm's episode: the next firing opens another alarm and notifies people. To " +
-  'keep an ongoing alarm quiet, acknowledge or snooze it instead. An alarm that is already ' +
-  'closed does not change.';
+  'While its condition holds, the answer is 409 `condition-holds` with the newest values, unless `force` is true. ' +
+  "Closing ends the alarm's episode: the next firing opens another alarm and notifies people. If nothing fires and the " +
+  'condition still holds after 30 minutes (or `actions.repeatMs`), another alarm opens, too. To keep an ongoing alarm ' +
+  'quiet, acknowledge or snooze it instead. An alarm that is already closed does not change.';
 
 function list(deps: AlarmRouteDeps): Route {
   return defineRoute({
@@ -112,22 +120,59 @@ function one(deps: AlarmRouteDeps): Route {
   });
 }
 
-function onAlarm(
-  act: 'acknowledge' | 'close',
-  summary: string,
-  description: string,
-  work: (act: Act, alarmId: number) => Promise<void>,
-): Route {
+function acknowledge(deps: ActDeps): Route {
   return defineRoute({
-    name: `${act}Alarm`,
+    name: 'acknowledgeAlarm',
     ...actRoute,
     method: 'post',
-    path: `/v2/alarms/{alarmId}/${act}`,
-    summary,
-    description,
+    path: '/v2/alarms/{alarmId}/acknowledge',
+    summary: 'Acknowledge an alarm',
+    description: acknowledgeTold,
+    params: AlarmParams,
+    body: NoteBody,
+    example: { note: 'The door was open.' },
+    handler: async ({ account, params, body, request }) => {
+      await acknowledgeAlarm(deps, actOf(account, request), params.alarmId, body?.note);
+      return { timestamp: request.now() };
+    },
+  });
+}
+
+function close(deps: ActDeps): Route {
+  return defineRoute({
+    name: 'closeAlarm',
+    ...actRoute,
+    errors: [404, 409],
+    method: 'post',
+    path: '/v2/alarms/{alarmId}/close',
+    summary: 'Close an alarm',
+    description: closeTold,
+    params: AlarmParams,
+    body: CloseBody,
+    example: { note: 'The sensor is being replaced.', force: true },
+    handler: async ({ account, params, body, request }) => {
+      const how = { text: body?.note, force: body?.force === true };
+      await closeAlarm(deps, actOf(account, request), params.alarmId, how);
+      return { timestamp: request.now() };
+    },
+  });
+}
+
+function reopen(deps: ActDeps): Route {
+  return defineRoute({
+    name: 'reopenAlarm',
+    ...actRoute,
+    errors: [404, 409],
+    method: 'post',
+    path: '/v2/alarms/{alarmId}/reopen',
+    summary: 'Take back that an alarm was closed',
+    description:
+      'Within 60 seconds, of an alarm that a person closed, under the same profile, and while its condition holds; ' +
+      'otherwise 409. Acknowledgement, announcement and timers are as before, and nobody is notified. An alarm that ' +
+      'the event opened meanwhile becomes part of it. An alarm that is open does not change.',
     params: AlarmParams,
     handler: async ({ account, params, request }) => {
-      await work(actOf(account, request), params.alarmId);
+      await reopenAlarm(deps, actOf(account, request), params.alarmId);
       return { timestamp: request.now() };
     },
   });
@@ -284,6 +329,9 @@ export const ListedAlarm = AlarmView.safeExtend({
         'The value furthest beyond the limit, from `beganTs` to `overTs`, for the first cause that has either `isGt` or ' +
         '`isLt` and neither `relative` nor `over`. Empty: there is none, it is not recorded, or there are too many values.',
     }),
+  notes: z.array(AlarmNote).meta({
+    description: 'What people wrote when they acknowledged or closed it, at most 20, oldest first.',
+  }),
   deliveries: z.array(AlarmDelivery).meta({
     description: 'Newest first, at most 50. Kept as long as notifications are.',
   }),
@@ -307,6 +355,17 @@ const AlarmParams = z.object({
     }),
 });
 
+/** What somebody writes about an alarm: a reason, what was done. */
+const Note = Text.max(1_000).optional();
+const NoteBody = z.object({ note: Note }).meta({ id: 'AlarmNoteBody' }).optional();
+const CloseBody = z
+  .object({
+    note: Note,
+    force: z.boolean().optional().meta({ description: 'Close it although its condition holds.' }),
+  })
+  .meta({ id: 'CloseAlarm' })
+  .optional();
+
 /** Five years: for longer than that, change the purpose. */
 const longestMs = 5 * 366 * 86_400_000;
 
@@ -329,17 +388,9 @@ export const isAhead = (untilTs: number, nowTs: WallMs): boolean =>
 /** For the API reference: until 2030. */
 const exampleQuiet: QuietBody = { untilTs: 1893456000000, reason: 'being repaired' };
 
-type Value = number | Position;
-
-/** The newest values of senses. Values that share a timestamp are in order; `last`: the last one, if not in `vals`. */
-type Newest = Readonly<Record<string, { ts: number; vals: Value[]; last?: Value }>>;
-
 type ListAlarmsDeps = {
   db: Sql;
-  findNewest: (
-    sql: Sql,
-    wanted: { deviceId: number; sId: string }[],
-  ) => Promise<ReadonlyMap<number, Newest>>;
+  findNewest: FindNewest;
   findExtremes: FindExtremes;
 };
 
@@ -407,6 +458,7 @@ async function viewsOf(
     conditions: one.alarm.conditions,
     firedWith: one.alarm.firedWith,
     extreme: extremeOf(one, extremes),
+    notes: one.notes,
     deliveries: deliveries.get(one.alarm.alarmId) ?? [],
   }));
 }
@@ -430,16 +482,7 @@ function aroundOf(
   newest: ReadonlyMap<number, Newest>,
   nowTs: WallMs,
 ) {
-  const own = newest.get(alarm.device.deviceId) ?? {};
-  const values = alarm.sIds.flatMap((sId) => {
-    const value = Object.hasOwn(own, sId) ? own[sId] : undefined;
-    const val = lastOf(value);
-    if (!value || val === undefined) return [];
-    if (typeof val === 'number') return [{ sId, val, ts: value.ts }];
-    // The position only, not whether it meets the condition: for that, show the value that the event compared.
-    const told = alarm.event.cause.senses.find((sense) => sense.sId === sId);
-    return [{ sId, val: told?.val ?? 0, ts: value.ts, lat: val.lat, long: val.long }];
-  });
+  const values = newestOf(alarm, newest);
   return { deviceName, snoozed: quietNow(snooze, nowTs), muted: quietNow(mute, nowTs), values };
 }
 

@@ -1,5 +1,6 @@
 import {
   AlarmChangeKind,
+  type AlarmNote,
   type AlarmChangeRow,
   type AlarmState,
   type AlarmValue,
@@ -8,7 +9,7 @@ import {
 import type { EventName } from '../contract/event.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { askedOf } from './extreme.ts';
+import { askedOf } from './values.ts';
 import { type Alarm, nameKey, type Quiet } from './rules.ts';
 
 /** A row as it is read, with flat columns for places and events. */
@@ -37,7 +38,7 @@ export const alarmColumns = `
   a.announcement, a.failures, a.next_at as "nextTs", a.repeat_ms as "repeatMs",
   a.waits_for_fresh as "waitsForFresh", a.looked_ts as "lookedTs", a.acknowledged_at as "acknowledgedTs",
   a.acknowledged_by as "acknowledgedBy", a.closed_at as "closedTs", a.closed_by as "closedBy",
-  a.is_beyond_quota as "isBeyondQuota"`;
+  a.is_beyond_quota as "isBeyondQuota", a.again_at as "againTs", a.closed_with as "closedWith"`;
 
 export function toAlarm(row: AlarmRow): Alarm {
   const { deviceId, uuid, accountId, puId, stId, evId, movedPuId, movedStId, ...rest } = row;
@@ -73,6 +74,8 @@ const changing = [
   ['closed_at', 'bigint', 'ms_to_timestamp(r.closed_at)'],
   ['closed_by', 'text', 'r.closed_by'],
   ['extreme_due_at', 'bigint', 'ms_to_timestamp(r.extreme_due_at)'],
+  ['again_at', 'bigint', 'ms_to_timestamp(r.again_at)'],
+  ['closed_with', 'json', 'r.closed_with'],
 ] as const;
 
 /** The columns that never change after the alarm opens. */
@@ -183,6 +186,8 @@ function toColumns(alarm: Alarm): Record<Column, unknown> {
     closed_by: alarm.closedBy,
     extreme_due_at:
       alarm.closedTs !== null && askedOf(alarm, alarm.closedTs) ? alarm.closedTs : null,
+    again_at: alarm.againTs,
+    closed_with: alarm.closedWith,
   };
 }
 
@@ -209,6 +214,7 @@ export type FoundAlarm = {
   /** What is kept of a closed alarm; `isDue`: its timer looks again. */
   extreme: AlarmValue[];
   isDue: boolean;
+  notes: AlarmNote[];
 };
 
 type Row = AlarmRow & Omit<FoundAlarm, 'alarm'>;
@@ -285,7 +291,7 @@ export async function listAlarms(
   const { rows } = await sql.query<Row>(
     `${isPaged ? `with ${newestOfLabelled(fits, hasMany ? 'a.id' : 'a.id + 0')}` : ''}
      select ${alarmColumns}, d.name as "deviceName",
-            a.extreme, a.extreme_due_at is not null as "isDue",
+            a.notes, a.extreme, a.extreme_due_at is not null as "isDue",
             ${quiet('s', 'snoozed_by')} as snooze, ${quiet('m', 'muted_by')} as mute
        from alarm a
        join device d on d.id = a.device_id and d.account_id = a.account_id
@@ -305,13 +311,14 @@ export async function listAlarms(
       ...(one === undefined ? [] : [one]),
     ],
   );
-  return rows.map(({ deviceName, snooze, mute, extreme, isDue, ...row }) => ({
+  return rows.map(({ deviceName, snooze, mute, extreme, isDue, notes, ...row }) => ({
     alarm: toAlarm(row),
     deviceName,
     snooze,
     mute,
     extreme,
     isDue,
+    notes,
   }));
 }
 

@@ -31,8 +31,8 @@ export function decide(device: DeviceDraft, signal: AlarmSignal): void {
     case 'ended':
       for (const of of signal.of) {
         const draft = device.open.get(nameKey(of));
-        if (draft && draft.alarm.movedTo === null && !draft.alarm.isReported)
-          end(device, draft, 'cleared', signal);
+        if (draft && lastsByEpisode(draft.alarm)) end(device, draft, 'cleared', signal);
+        forget(device, (alarm) => nameKey(alarm.of) === nameKey(of) && lastsByEpisode(alarm));
       }
       return;
     case 'moved':
@@ -40,6 +40,7 @@ export function decide(device: DeviceDraft, signal: AlarmSignal): void {
       for (const draft of open())
         if (endsByMove(draft.alarm, signal.to, signal.isReport))
           end(device, draft, 'left-state', signal);
+      forget(device, (alarm) => endsByMove(alarm, signal.to, signal.isReport));
       return;
     case 'heard':
       hear(device, signal);
@@ -50,14 +51,28 @@ export function decide(device: DeviceDraft, signal: AlarmSignal): void {
     case 'profile':
       for (const draft of open()) close(device, draft, 'profile', arrivedTs);
       device.isProfileOver = true;
+      forget(device, () => true);
       return;
     case 'configuration': {
       const left = new Set(signal.sIds);
       for (const draft of open())
         if (draft.alarm.sIds.some((sId) => !left.has(sId)))
           close(device, draft, 'configuration', arrivedTs);
+      forget(device, ({ sIds }) => sIds.some((sId) => !left.has(sId)));
     }
   }
+}
+
+const lastsByEpisode = ({ movedTo, isReported }: Alarm) => movedTo === null && !isReported;
+
+/** What a person closed although it held does not hold any more, or another alarm takes its place. */
+function forget({ lasting }: DeviceDraft, isOver: (alarm: Alarm) => boolean): void {
+  for (const draft of lasting.values())
+    if (isOver(draft.alarm)) {
+      draft.alarm.againTs = null;
+      draft.isTouched = true;
+      lasting.delete(nameKey(draft.alarm.of));
+    }
 }
 
 /** An alarm that began too long ago to be announced is announced by the next fresh measurement that leaves it open. */
@@ -80,7 +95,7 @@ function close(device: DeviceDraft, draft: AlarmDraft, closedBy: Closing, closed
 }
 
 /** The changes to an alarm that closes. */
-export function closedAs(closedBy: Closing, closedTs: number): Partial<Alarm> {
+function closedAs(closedBy: Closing, closedTs: number): Partial<Alarm> {
   const nothingLeft = { endsTs: null, endsAs: null, expiresTs: null, nextTs: null };
   return { ...nothingLeft, closedBy, closedTs, waitsForFresh: false };
 }
@@ -150,6 +165,8 @@ export type AlarmDraft = {
   changes: AlarmChangeKind[];
   /** Index of the ask in this transaction that announces it; the result is not known yet. */
   ask: number | null;
+  /** It has to be written although streams receive no change. */
+  isTouched?: true;
 };
 
 /** A notification to request; `draft` is null for a notice. */
@@ -175,6 +192,8 @@ type NotifyVerdict = {
 /** What is known of a device before its signals are read. */
 export type DeviceBefore = {
   open: Alarm[];
+  /** Those that a person closed although they held, and that held since (`againTs`). */
+  lasting: Alarm[];
   snoozes: Snooze[];
   mute: Quiet | null;
   /** Set if episodes may have been announced before alarms existed: the events that have had an alarm since. */
@@ -185,6 +204,9 @@ export type DeviceBefore = {
 export type DeviceDraft = {
   before: DeviceBefore;
   open: Map<string, AlarmDraft>;
+  /** `lasting` of `before`: those left, and all of them. */
+  lasting: Map<string, AlarmDraft>;
+  wereLasting: AlarmDraft[];
   closed: AlarmDraft[];
   asks: PlannedAsk[];
   verdicts: NotifyVerdict[];
@@ -201,13 +223,17 @@ export function beginDraft(
   before: DeviceBefore,
   { options, nowTs, asks }: Pick<DeviceDraft, 'options' | 'nowTs' | 'asks'>,
 ): DeviceDraft {
-  const drafts = before.open.map((alarm): [string, AlarmDraft] => [
-    nameKey(alarm.of),
-    { alarm: { ...alarm }, isNew: false, changes: [], ask: null },
-  ]);
+  const draftsOf = (alarms: Alarm[]) =>
+    alarms.map((alarm): [string, AlarmDraft] => [
+      nameKey(alarm.of),
+      { alarm: { ...alarm }, isNew: false, changes: [], ask: null },
+    ]);
+  const lasting = draftsOf(before.lasting);
   return {
     before,
-    open: new Map(drafts),
+    open: new Map(draftsOf(before.open)),
+    lasting: new Map(lasting),
+    wereLasting: lasting.map(([, draft]) => draft),
     closed: [],
     asks,
     verdicts: [],
@@ -280,7 +306,13 @@ export type Alarm = {
   closedTs: number | null;
   closedBy: Closing | null;
   isBeyondQuota: boolean;
+  /** A person closed it while its condition held: when another alarm opens if it still does. */
+  againTs: number | null;
+  closedWith: ClosedWith | null;
 };
+
+/** What the end of an alarm clears, and opening it again restores. */
+type ClosedWith = Pick<Alarm, 'endsTs' | 'endsAs' | 'expiresTs' | 'nextTs' | 'waitsForFresh'>;
 
 /** A snooze or a mute: suppresses notifications of an event, or of a device, until then. */
 export type Quiet = { untilTs: number; reason: string | null; by: string };
@@ -343,6 +375,8 @@ function openedBy(
     closedTs: null,
     closedBy: null,
     isBeyondQuota: false,
+    againTs: null,
+    closedWith: null,
   };
 }
 
@@ -387,6 +421,7 @@ function open(device: DeviceDraft, fired: FiredAlarm): AlarmDraft {
   if (isCarried && fired.tells === 'alarm')
     Object.assign(draft.alarm, { told: 'told', announcedTs: device.nowTs, announcement: 1 });
   device.open.set(nameKey(fired.of), draft);
+  forget(device, ({ of }) => nameKey(of) === nameKey(fired.of));
   return draft;
 }
 
@@ -524,6 +559,75 @@ type Answer = { isTold: boolean; why: NotNotified };
 function answerOf(told: NotifyResult | undefined): Answer {
   const { queued = 0, planned = 0, notNotified = null } = told ?? {};
   return { isTold: queued + planned > 0, why: notNotified ?? 'no-recipient' };
+}
+
+/** How long after a person closed it an alarm whose condition still holds opens again; or `actions.repeatMs`. */
+const againMs = 30 * 60_000;
+
+/** Whether its condition holds, by the newest value that was evaluated. */
+export const isHolding = ({ closedTs, endsTs }: Alarm): boolean =>
+  closedTs === null && endsTs === null;
+
+/** A person closes it. */
+export function closedByPerson(alarm: Alarm, ts: number): AlarmChange {
+  const { endsTs, endsAs, expiresTs, nextTs, waitsForFresh } = alarm;
+  return {
+    ...closedAs('person', ts),
+    againTs: isHolding(alarm) ? ts + (alarm.repeatMs ?? againMs) : null,
+    closedWith: { endsTs, endsAs, expiresTs, nextTs, waitsForFresh },
+  };
+}
+
+/** Until when what a person closed can be opened again, ms after it closed. */
+export const reopenMs = 60_000;
+
+/**
+ * Takes a closing by a person back. `meanwhile`: the alarm that the event has opened since, which it takes in. Null if
+ * the condition has ended since.
+ */
+export function reopened(alarm: Alarm, meanwhile: Alarm | null): AlarmChange | null {
+  const { closedWith, againTs } = alarm;
+  if (closedWith === null) return null;
+  if (againTs === null && closedWith.endsTs === null && meanwhile === null) return null;
+  const open = { closedTs: null, closedBy: null, againTs: null, closedWith: null };
+  if (!meanwhile) return { ...closedWith, ...open };
+  const { lastFiringTs, event, actions, movedTo, endsTs, endsAs, expiresTs } = meanwhile;
+  const { overTs, overArrivedTs } = meanwhile;
+  const since = { lastFiringTs, event, actions, movedTo, endsTs, endsAs, expiresTs };
+  const firings = alarm.firings + meanwhile.firings;
+  return { ...closedWith, ...since, firings, overTs, overArrivedTs, ...open };
+}
+
+/** Opens alarms for what people closed by force and what still holds; their timer announces them. */
+export function openAgain(device: DeviceDraft, nowTs: WallMs): void {
+  for (const { alarm } of device.lasting.values()) {
+    const { againTs, closedWith } = alarm;
+    const isExpired = (closedWith?.expiresTs ?? Infinity) <= nowTs;
+    if (!isExpired && (againTs === null || againTs > nowTs)) continue;
+    forget(device, (one) => one === alarm);
+    if (isExpired || device.open.has(nameKey(alarm.of))) continue;
+    const anew: Alarm = {
+      ...alarm,
+      alarmId: 0,
+      told: 'none',
+      notNotified: null,
+      announcedTs: null,
+      announcement: 0,
+      failures: 0,
+      nextTs: alarm.tells === 'alarm' ? nowTs : null,
+      expiresTs: closedWith?.expiresTs ?? null,
+      acknowledgedTs: null,
+      acknowledgedBy: null,
+      closedTs: null,
+      closedBy: null,
+      isBeyondQuota: false,
+      againTs: null,
+      closedWith: null,
+    };
+    const draft: AlarmDraft = { alarm: anew, isNew: true, changes: [], ask: null };
+    note(draft, 'opened');
+    device.open.set(nameKey(anew.of), draft);
+  }
 }
 
 type AlarmChange = Partial<Omit<Alarm, 'alarmId' | 'device' | 'of'>>;

@@ -1,4 +1,4 @@
-import type { AlarmChangeKind } from '../contract/alarm.ts';
+import type { AlarmChangeKind, AlarmNote } from '../contract/alarm.ts';
 import { deleteInBatches, documentsOf, jsonSequence, type Sql } from '../db/sql.ts';
 import {
   alarmColumns,
@@ -146,7 +146,8 @@ export async function changeAlarms(tx: Sql, changes: readonly StoredChange[]): P
   return changed.map(({ alarm }) => alarm);
 }
 
-async function lockRows(tx: Sql, alarmIds: readonly number[]): Promise<Alarm[]> {
+/** Reads and locks alarms by ascending number, without those of removed devices. */
+export async function lockRows(tx: Sql, alarmIds: readonly number[]): Promise<Alarm[]> {
   const { rows } = await tx.query<AlarmRow>({
     name: 'alarms-lock',
     text: `
@@ -188,10 +189,11 @@ export async function loadDevices(
     devices.map(({ id, name }): [number, LoadedDevice] => {
       const { snoozes = [], mute = null, known = null } = quiets.get(id) ?? {};
       const carried = known && { known: new Set(known) };
-      return [id, { name, open: [], snoozes, mute, carried }];
+      return [id, { name, open: [], lasting: [], snoozes, mute, carried }];
     }),
   );
-  for (const alarm of open) loaded.get(alarm.device.deviceId)?.open.push(alarm);
+  for (const alarm of open)
+    loaded.get(alarm.device.deviceId)?.[alarm.closedTs === null ? 'open' : 'lasting'].push(alarm);
   return loaded;
 }
 
@@ -206,13 +208,14 @@ async function lockDevices(tx: Sql, deviceIds: readonly number[]) {
   return rows;
 }
 
+/** Open alarms, and those that a person closed although they held. */
 async function listOpen(tx: Sql, deviceIds: readonly number[]): Promise<Alarm[]> {
   const { rows } = await tx.query<AlarmRow>({
     name: 'alarms-open',
     text: `
       select ${alarmColumns}
         from alarm a
-       where a.device_id = any($1::bigint[]) and a.closed_at is null
+       where a.device_id = any($1::bigint[]) and (a.closed_at is null or a.again_at is not null)
        order by a.id
          for no key update`,
     values: [deviceIds],
@@ -301,6 +304,22 @@ export async function listWaitingSenses(
     values: [deviceIds],
   });
   return new Map(rows.map(({ deviceId, sIds }) => [deviceId, new Set(sIds)]));
+}
+
+/** How many notes of an alarm are kept. */
+const mostNotes = 20;
+
+/** Adds what somebody wrote about an alarm; the oldest notes go. */
+export async function addNote(tx: Sql, alarmId: number, note: AlarmNote): Promise<void> {
+  await tx.query(
+    `update alarm
+        set notes = (select json_agg(note order by place)
+                       from (select note, place from json_array_elements(notes) with ordinality as n (note, place)
+                              union all select $2::json, 1000000
+                              order by place desc limit ${mostNotes}) as kept)
+      where id = $1`,
+    [alarmId, JSON.stringify(note)],
+  );
 }
 
 /** Deletes alarms that closed before `beforeTs` (ms), some thousand rows in each transaction. Returns how many. */

@@ -17,11 +17,11 @@ type KeyAuthDeps = {
 
 const minuteMs = 60_000;
 
-type KeyAuthentication = {
-  /** Throws `unauthenticated`. */
-  authenticate: (key: string) => Promise<Account>;
-  /** The same by the key's identifier, for things that a key has made. */
-  find: (accountId: number, keyId: string) => Promise<Account>;
+/** Finds whose a key or a session is. Both members throw `unauthenticated`. */
+type Authentication = {
+  authenticate: (token: string) => Promise<Account>;
+  /** The same by the identifier, for things that its holder has made. */
+  find: (accountId: number, holderId: string) => Promise<Account>;
 };
 
 /**
@@ -33,7 +33,7 @@ export function createKeyAuthentication({
   clock,
   isDisabled,
   onError,
-}: KeyAuthDeps): KeyAuthentication {
+}: KeyAuthDeps): Authentication {
   const { find } = coalesce({ load: (hashes: string[]) => loadKeys(db, hashes), parallel: 2 });
 
   function note({ id, usedTs }: FoundKey, nowTs: WallMs): void {
@@ -56,6 +56,20 @@ export function createKeyAuthentication({
       return accept(hash && (await find(hash.toString('hex'))));
     },
     find: async (accountId, keyId) => accept(await findKey(db, accountId, keyId)),
+  };
+}
+
+type Holder = { accountId: number; holderId: string; isOfKey: boolean };
+
+/** Authenticates by API keys and by sessions. */
+export function createAuthentication(keys: Authentication, sessions: Authentication) {
+  return {
+    /** The account of a bearer token. Throws `unauthenticated`. */
+    authenticate: (token: string): Promise<Account> =>
+      isKeyText(token) ? keys.authenticate(token) : sessions.authenticate(token),
+    /** The account of a key or a session by its identifier. Throws `unauthenticated`. */
+    findHolder: ({ accountId, holderId, isOfKey }: Holder): Promise<Account> =>
+      isOfKey ? keys.find(accountId, holderId) : sessions.find(accountId, holderId),
   };
 }
 
@@ -177,7 +191,7 @@ const prefix = 'sens_';
 const pattern = /^sens_[\w-]{43}$/;
 
 /** A key is recognised by its prefix, which no session token has. */
-export const isKeyText = (token: string): boolean => token.startsWith(prefix);
+const isKeyText = (token: string): boolean => token.startsWith(prefix);
 
 export function makeKeyText(): string {
   return prefix + randomBytes(32).toString('base64url');

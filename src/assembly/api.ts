@@ -43,7 +43,7 @@ import { docsRoutes } from '../http/docs.ts';
 import { createRefuseSlowly } from '../http/errors.ts';
 import { probeRoutes, statusRoutes } from '../http/health.ts';
 import type { Route } from '../http/route.ts';
-import { type HttpOptions, type HttpServer, startHttp } from '../http/server.ts';
+import { type HttpServer, startHttp } from '../http/server.ts';
 import { createCipher, createRunOnce } from '../idempotency/run-once.ts';
 import { findClockNotes } from '../ingest/save-states.ts';
 import { jobRoutes } from '../jobs/routes.ts';
@@ -77,7 +77,7 @@ import { type DeviceServices, inFrontOf, leadersAmong, upgradesOf } from './devi
 import { answerOf, databaseAnswers, type Disposables } from './lifecycle.ts';
 import {
   createAlarmsOfRoutes,
-  createInstallWarnings,
+  createInstallWarningsOf,
   createOnLabelled,
   listContactRoutes,
 } from './people.ts';
@@ -130,7 +130,7 @@ export async function startApi(
       limitOf: (accountId) => shared.limitsOf(accountId).idempotencyKeys,
       monotonicClock,
     }),
-    takeRequest: takeRequestOf(shared),
+    takeRequest: createRequestRate(shared.limitsOf, monotonicClock, shared.requests),
     beginWork: shared.beginWork,
     log: log.child({ component: 'http' }),
     clock,
@@ -162,19 +162,6 @@ function referenceOf(routes: Route[]): Route[] {
     docsRoutes(routes, { version, getAsyncApi: asyncApiDocument, webhooks: webhookDocs });
   references.set(operations, made);
   return made;
-}
-
-/** Counts a request. While one account makes requests, devices of other accounts do not catch up. */
-function takeRequestOf({
-  limitsOf,
-  monotonicClock,
-  requests,
-}: Shared): NonNullable<HttpOptions['takeRequest']> {
-  const take = createRequestRate(limitsOf, monotonicClock);
-  return (accountId) => {
-    requests.note(accountId, monotonicClock());
-    return take(accountId);
-  };
 }
 
 /** The devices half of this process. */
@@ -213,7 +200,7 @@ async function listRoutes(
   const alarms = createAlarmsOfRoutes(shared);
   const onLabelled = createOnLabelled(shared);
   const jobs = startJobs(shared, { removal, acting: alarms.acting, onLabelled });
-  const warnings = createInstallWarnings(shared);
+  const warnings = createInstallWarningsOf(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
     const deviceId = await findId(accountId, uuid);

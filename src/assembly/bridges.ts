@@ -21,10 +21,11 @@ import {
 import type { ConnectorSettings } from '../config/settings.ts';
 import { startLease } from '../db/lease.ts';
 import type { Sql } from '../db/sql.ts';
+import { atConnector } from '../devices/authenticate.ts';
 import { createDeviceIdentifier } from '../devices/tokens.ts';
 import type { ObservedBridge } from '../metrics/observe.ts';
 import { StartError } from '../start-error.ts';
-import { atConnector, type ConnectorContext, devicePorts } from './device-ports.ts';
+import { type ConnectorContext, devicePorts } from './device-ports.ts';
 
 export type RunningBridge = {
   /** Whether it is connected, or stands by and could take over. */

@@ -7,9 +7,13 @@ import type {
 } from '../../connector/ports.ts';
 import type { PresenceNotice } from '../bus/bus.ts';
 import type { Config } from '../config/config.ts';
-import type { AccountThrottle, DeviceIdentity } from '../contract/uplink.ts';
+import type { AccountThrottle } from '../contract/uplink.ts';
 import { watchOtherProcesses } from '../db/lease.ts';
-import { createDeviceAuthenticator, type DeviceAuthenticator } from '../devices/authenticate.ts';
+import {
+  atConnector,
+  createDeviceAuthenticator,
+  type DeviceAuthenticator,
+} from '../devices/authenticate.ts';
 import { type PresenceRecorder, startPresence } from '../devices/presence.ts';
 import { type LoginWatch, startLoginWatch } from '../devices/refused-logins.ts';
 import { createTokenHandover } from '../devices/tokens.ts';
@@ -50,17 +54,6 @@ export function devicePorts({
     bus: shared.bus,
     onAccountDisabled: shared.disabled.onDisabled,
     clock: shared.clock,
-  };
-}
-
-/** Adds the connector to the devices that `find` returns. */
-export function atConnector<T>(
-  connectorId: number,
-  find: (wanted: T) => Promise<DeviceIdentity | null>,
-): (wanted: T) => Promise<DeviceIdentity | null> {
-  return async (wanted) => {
-    const device = await find(wanted);
-    return device && { ...device, connectorId };
   };
 }
 

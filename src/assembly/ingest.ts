@@ -3,23 +3,14 @@ import { listWaitingSenses } from '../alarms/store.ts';
 import type { AccountThrottle, Uplink } from '../contract/uplink.ts';
 import type { Database } from '../db/database.ts';
 import { states } from '../db/errors.ts';
-import { replaceConfigurations } from '../devices/queries.ts';
-import { keepRejections } from '../devices/rejections.ts';
-import { recordEvents } from '../events/store.ts';
 import type { EventQuotaOptions } from '../ingest/event-quota.ts';
-import { type Ingest, type IngestDeps, type IngestOptions, startIngest } from '../ingest/ingest.ts';
+import { type Ingest, type IngestOptions, startIngest } from '../ingest/ingest.ts';
 import type { ConnectorUptime } from '../connector-uptime/connector-uptime.ts';
 import { startListeners } from '../live/listeners.ts';
-import {
-  createKnownSeries,
-  findNewest,
-  findStored,
-  type KnownSeries,
-  measurementWriters,
-} from '../measurements/store.ts';
+import { createKnownSeries, type KnownSeries } from '../measurements/store.ts';
 import { observeIngest } from '../metrics/observe.ts';
 import type { Notifications } from '../notifications/notifications.ts';
-import { type Downlinks, keepDisplays, saveProfileAnswers } from '../profiles/downlinks.ts';
+import type { Downlinks } from '../profiles/downlinks.ts';
 import {
   type Activity,
   createAccountThrottle,
@@ -59,14 +50,13 @@ export async function startIngestion(
   const eventQuota = createEventCounters(activity, rate, limitsOf);
   const listeners = startListeners({ bus, monotonicClock });
   disposables.add('listeners', () => listeners.close());
-  const decideAlarms = startAlarms(shared, { outbox, eventsLeft: eventsLeftOf(eventQuota) });
+  const alarms = startAlarms(shared, { outbox, eventsLeft: eventsLeftOf(eventQuota) });
   const ingest: Ingest = startIngest(optionsOf(shared, listening), {
     db,
     bus,
     log: log.child({ component: 'ingest' }),
-    writers: { ...writersOf(shared, knownSeries), decideAlarms },
-    findNewest,
-    findStored,
+    knownSeries,
+    alarms,
     listWaitingSenses,
     eventQuota,
     clock,
@@ -146,22 +136,6 @@ function optionsOf(
     maxBatchItems: 5_000,
     maxRememberedDevices: 100_000,
     maxRememberedBytes: memory.deviceBytes,
-  };
-}
-
-/** The writes of each feature within ingest's transaction. */
-function writersOf(
-  { config }: Shared,
-  knownSeries: KnownSeries,
-): Omit<IngestDeps['writers'], 'decideAlarms'> {
-  const maxBytes = config.quotas.rejectionBytesPerDevice;
-  return {
-    ...measurementWriters(knownSeries),
-    recordEvents,
-    keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes }),
-    settleProfiles: saveProfileAnswers,
-    keepDisplays,
-    replaceConfigurations,
   };
 }
 

@@ -1,7 +1,6 @@
-import { maySendSms } from '../accounts/queries.ts';
 import {
+  AlarmDecider,
   type DecideDeps,
-  decideAlarms,
   senseKey,
   startAlarmTimer,
   type TimerOptions,
@@ -12,11 +11,6 @@ import { walkChangedAlarms } from '../alarms/rows.ts';
 import { forgetAlarms } from '../alarms/store.ts';
 import type { Config } from '../config/config.ts';
 import { contactRoutes } from '../contacts/routes.ts';
-import { listPhoneMessages } from '../contract/actions.ts';
-import type { Purpose, PurposePath } from '../contract/purpose.ts';
-import type { AlarmSignal } from '../contract/alarm.ts';
-import { warning, type Warning } from '../contract/warnings.ts';
-import type { Sql } from '../db/sql.ts';
 import type { OnConfigured } from '../devices/device.ts';
 import { findEventId } from '../events/store.ts';
 import type { Chore } from '../history/upkeep.ts';
@@ -27,8 +21,8 @@ import { findNewest } from '../measurements/store.ts';
 import { observeOutbox } from '../metrics/observe.ts';
 import type { ContactOptions } from '../notifications/channels/channel.ts';
 import { type Notifications, startNotifications } from '../notifications/notifications.ts';
-import { countRecipients, createNumberRule, listAnnounced } from '../notifications/recipients.ts';
-import { findFirstSms, warnOfChannels, warnOfNumbers } from '../notifications/warnings.ts';
+import { createNumberRule } from '../notifications/recipients.ts';
+import { createInstallWarnings, type InstallWarnings } from '../notifications/warnings.ts';
 import { createFiringsRate } from '../quotas/rates.ts';
 import type { Shared } from './shared.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
@@ -59,56 +53,18 @@ function isSmsForAll({ accounts, notifications }: Config): boolean {
   return notifications.sms.forAll ?? !accounts.openRegistration;
 }
 
-type InstallWarnings = {
-  /** Warns of numbers to which no SMS will be sent. */
-  warnOfNumbers: (purposes: Purpose[], pathOf: PurposePath) => Warning[];
-  /** The same, and whether the account may send SMS at all, and which channels have no recipient. */
-  warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Warning[]>;
-};
-
 /** The warnings about notifications when purposes are stored and installed. */
-export function createInstallWarnings({
+export const createInstallWarningsOf = ({
   db,
   config,
   clock,
-}: Pick<Shared, 'db' | 'config' | 'clock'>): InstallWarnings {
-  const isAllowed = createNumberRule(config.notifications.sms.allowedPrefixes);
-  const isForAll = isSmsForAll(config);
-  return {
-    warnOfNumbers: (purposes, pathOf) => warnOfNumbers(purposes, pathOf, isAllowed),
-    async warnOfSms(accountId, purposes, pathOf) {
-      const warnings = [
-        ...(await warnOfChannelsOf({ db, nowTs: clock() }, accountId, purposes, pathOf)),
-        ...warnOfNumbers(purposes, pathOf, isAllowed),
-      ];
-      const path = findFirstSms(purposes, pathOf);
-      if (path === null) return warnings;
-      if (isForAll || (await maySendSms(db, accountId))) return warnings;
-      const what = 'no SMS will be sent: the operator has not allowed this account to send SMS';
-      return [warning('sms-not-allowed', path, what), ...warnings];
-    },
-  };
-}
-
-async function warnOfChannelsOf(
-  { db, nowTs }: { db: Sql; nowTs: WallMs },
-  accountId: number,
-  purposes: Purpose[],
-  pathOf: PurposePath,
-): Promise<Warning[]> {
-  if (!asksForPeople(purposes)) return [];
-  const channels = await listAnnounced(db, nowTs);
-  return warnOfChannels(purposes, pathOf, { channels, ...(await countRecipients(db, accountId)) });
-}
-
-const asksForPeople = (purposes: Purpose[]) =>
-  purposes.some(({ states }) =>
-    states.some(({ events }) =>
-      events.some(
-        ({ actions }) => actions.cloud?.sendPush === true || listPhoneMessages(actions).length > 0,
-      ),
-    ),
-  );
+}: Pick<Shared, 'db' | 'config' | 'clock'>): InstallWarnings =>
+  createInstallWarnings({
+    db,
+    clock,
+    isAllowedNumber: createNumberRule(config.notifications.sms.allowedPrefixes),
+    isSmsForAll: isSmsForAll(config),
+  });
 
 /** If registration is closed, accounts belong to people who could reach the local network anyway. */
 function isPrivateAllowed({ accounts, notifications }: Config): boolean {
@@ -205,20 +161,19 @@ export function startAlarms(
       ),
   });
   disposables.add('timer of alarms', () => timer.close());
-  const deps: DecideDeps = {
+  return new AlarmDecider({
     rules,
     notifying,
     clock,
     eventsLeft,
     mayTellFirings: createFiringsRate(shared.limitsOf, shared.monotonicClock),
-  };
-  return (tx: Sql, signals: readonly AlarmSignal[]) => decideAlarms(tx, signals, deps);
+  });
 }
 
 /** What routes change about alarms, and about devices with alarms. */
 export function createAlarmsOfRoutes(shared: Shared) {
   const { db, bus, config, clock, limitsOf: quotasOf } = shared;
-  const deps: DecideDeps = {
+  const decider = new AlarmDecider({
     rules: rulesOf(shared),
     notifying: {
       quotasOf,
@@ -230,13 +185,13 @@ export function createAlarmsOfRoutes(shared: Shared) {
     // No route opens an alarm.
     eventsLeft: () => 0,
     mayTellFirings: () => true,
-  };
+  });
   const onConfigured: OnConfigured = async (tx, device, sIds, arrivedTs) => {
-    await decideAlarms(tx, [{ kind: 'configuration', device, sIds, arrivedTs }], deps);
+    await decider.decide(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);
   };
   const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
     alarmRoutes({ db, bus, quotasOf, getDeviceId, findNewest, findExtremes });
-  const acting = { db, bus, quotasOf };
+  const acting = { db, bus, quotasOf, findNewest };
   return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms, acting };
 }
 

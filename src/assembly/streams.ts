@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { forgetTokensOf } from '../accounts/push-tokens.ts';
-import { createKeyAuthentication, isKeyText } from '../api-keys/api-keys.ts';
+import { createAuthentication, createKeyAuthentication } from '../api-keys/api-keys.ts';
 import { intermittentAmong } from '../devices/schema.ts';
 import { DomainError } from '../errors.ts';
 import type { WalkAlarms } from '../events/feed.ts';
@@ -17,12 +17,7 @@ import { lockDevices, noteImported } from '../ingest/imported.ts';
 import { checkSense, checkTime } from '../ingest/rules/measurements.ts';
 import { whyUnwritable } from '../lib/redis.ts';
 import { createLiveBroadcaster, createValueSource } from '../live/live.ts';
-import {
-  addMeasurements,
-  createKnownSeries,
-  findNewest,
-  storeCounted,
-} from '../measurements/store.ts';
+import { addMeasurements, createKnownSeries, storeCounted } from '../measurements/store.ts';
 import { createPresenceSource } from '../presence/presence.ts';
 import { addImported, findActivity } from '../quotas/activity.ts';
 import type { Exports } from '../quotas/exports.ts';
@@ -122,7 +117,7 @@ export function listImportRoutes(
     add: (tx, rows) => addMeasurements(tx, rows, known),
     store: (tx, rows) => storeCounted(tx, rows, known),
     lockDevices: lockDevices,
-    note: (tx, rows, arrivedTs) => noteImported(tx, rows, arrivedTs, findNewest),
+    note: (tx, rows, arrivedTs) => noteImported(tx, rows, arrivedTs),
     count(tx, accountId, rows, added) {
       requests.note(accountId, monotonicClock());
       return addImported(tx, accountId, countByDay(rows, added / rows.length));
@@ -178,10 +173,7 @@ export async function startAuth(shared: Shared): Promise<Auth> {
   const keys = startKeys(shared);
   return {
     sessions,
-    authenticate: (token) =>
-      isKeyText(token) ? keys.authenticate(token) : sessions.authenticate(token),
-    findHolder: ({ accountId, holderId, isOfKey }) =>
-      isOfKey ? keys.find(accountId, holderId) : sessions.find(accountId, holderId),
+    ...createAuthentication(keys, sessions),
     areSessionsReachable: () => answers(() => store.find(noSession, clock())),
     isLive: async (sessionId) => (await store.find(sessionId, clock())) !== null,
   };

@@ -207,6 +207,7 @@ export const AuditKind = z
     'device-token-retired',
     'alarm-acknowledged',
     'alarm-closed',
+    'alarm-reopened',
     'alarm-snoozed',
     'alarm-unsnoozed',
     'device-muted',

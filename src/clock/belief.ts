@@ -2,7 +2,7 @@ import type { MonotonicMs } from '../lib/clock-readings.ts';
 
 /*
  * Decides whether the service's clock is believed. It is pure: service-clock.ts reads the clock every ten seconds,
- * passes each reading to `judge`, and writes the result to the row that all processes share.
+ * passes each reading to `judgeReading`, and writes the result to the row that all processes share.
  *
  * A clock is believed while it advances like the monotonic clock. When it does not, it is in doubt, and nothing is
  * deleted by it: history that looked old only because of a leap forward would be lost. Everything else uses the clock
@@ -81,7 +81,7 @@ export type Judgement = {
 };
 
 /** Judges the clock by a reading. `before`: null at the start of a process. */
-export function judge(before: Belief | null, reading: Reading): Judgement {
+export function judgeReading(before: Belief | null, reading: Reading): Judgement {
   if (before === null) return judgeStart(reading);
   return before.isDoubted ? judgeDoubted(before, reading) : judgeBelieved(before.at, reading);
 }

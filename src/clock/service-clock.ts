@@ -2,7 +2,7 @@ import { uptime } from 'node:os';
 import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 import type { Sql } from '../db/sql.ts';
 import { pause } from '../lib/wait.ts';
-import { judge, reckon, type Belief, type Judgement } from './belief.ts';
+import { judgeReading, reckon, type Belief, type Judgement } from './belief.ts';
 import { noteSettled, readDatabaseTime, writeBelief, type DatabaseTime } from './believed-time.ts';
 
 export type ServiceClockOptions = {
@@ -123,7 +123,7 @@ export async function startServiceClock(options: ServiceClockOptions): Promise<S
   function consider({ shared }: Answer): Promise<void> {
     const monotonicMs = monotonicClock();
     const reading = { ts: monotonicMs + offsetMs, monotonicMs, suspendedMs: suspendedMs(), shared };
-    const judged = judge(belief, reading);
+    const judged = judgeReading(belief, reading);
     belief = judged.belief;
     if (belief.isDoubted)
       span = { ms: reckon(belief, monotonicMs) - reading.ts, untilMs: monotonicMs + spanKeptMs };

@@ -47,6 +47,17 @@ export const AlarmValue = z
   .meta({ id: 'AlarmValue' });
 export type AlarmValue = z.infer<typeof AlarmValue>;
 
+/** What somebody wrote about an alarm. */
+export const AlarmNote = z
+  .object({
+    ts,
+    by: z.string().meta({ description: 'The session that wrote it.' }),
+    on: z.enum(['acknowledge', 'close']),
+    text: z.string(),
+  })
+  .meta({ id: 'AlarmNote' });
+export type AlarmNote = z.infer<typeof AlarmNote>;
+
 /** The condition of one cause, as it was when an alarm opened. */
 export const AlarmCondition = z
   .object({
@@ -133,6 +144,7 @@ export const AlarmChangeKind = z
     'removed',
     'closed',
     'opened',
+    'reopened',
     'acknowledged',
     'snoozed',
     'unsnoozed',

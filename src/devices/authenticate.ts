@@ -217,3 +217,14 @@ function wasToken(
     if (isToken(keys, uuid, version - back, password)) was = version - back >= 1;
   return was;
 }
+
+/** Adds the connector to the devices that `find` returns. */
+export function atConnector<T>(
+  connectorId: number,
+  find: (wanted: T) => Promise<DeviceIdentity | null>,
+): (wanted: T) => Promise<DeviceIdentity | null> {
+  return async (wanted) => {
+    const device = await find(wanted);
+    return device && { ...device, connectorId };
+  };
+}

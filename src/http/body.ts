@@ -128,7 +128,7 @@ function join(ctx: Context, source: Readable, of: BodyOf, most: number): Promise
       reject(error);
     };
     const onData = (chunk: Buffer): void => {
-      if (joined.hasRoom(chunk)) joined.add(chunk);
+      if (joined.fits(chunk)) joined.add(chunk);
       else fail(tooLarge(of, most));
     };
     const onEnd = (): void => {

@@ -5,6 +5,7 @@ import {
   type ExceededQuota,
   type Problem,
   type RateLimit,
+  type SaidValue,
 } from '../errors.ts';
 import { pause } from '../lib/wait.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
@@ -20,6 +21,7 @@ const statusByCode: Record<ErrorCode, number> = {
   'device-gone': 404,
   'too-slow': 408,
   conflict: 409,
+  'condition-holds': 409,
   'unsupported-type': 415,
   'key-reused': 422,
   'too-many-requests': 429,
@@ -28,7 +30,7 @@ const statusByCode: Record<ErrorCode, number> = {
 
 /**
  * The members of RFC 9457. `errors` lists all problems of an input; `quota`, `limit` and `used` describe an exceeded
- * quota.
+ * quota; `values` are those for which an alarm is not closed.
  */
 type ProblemBody = {
   type: string;
@@ -38,6 +40,7 @@ type ProblemBody = {
   timestamp: number;
   requestId: string;
   errors?: Problem[];
+  values?: readonly SaidValue[];
 } & Partial<ExceededQuota>;
 
 type HttpAnswer = { status: number; headers: Record<string, string>; body: ProblemBody };
@@ -57,6 +60,7 @@ export function toAnswer(error: unknown, requestId: string, nowTs: WallMs): Http
       requestId,
       ...(problems.length > 0 ? { errors: problems } : {}),
       ...(error instanceof DomainError ? error.exceeded : {}),
+      ...(error instanceof DomainError && error.values ? { values: error.values } : {}),
     },
   };
 }

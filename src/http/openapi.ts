@@ -363,7 +363,7 @@ const ProblemResponse = z
       description:
         'Stable, for programs: urn:sensorium:error: followed by invalid-input, ' +
         'unauthenticated, forbidden, account-disabled, quota-exceeded, not-found, device-gone, ' +
-        'conflict, too-many-requests, unavailable, internal-error, or the HTTP reason phrase ' +
+        'conflict, condition-holds, too-many-requests, unavailable, internal-error, or the HTTP reason phrase ' +
         'of the status.',
       example: 'urn:sensorium:error:not-found',
     }),
@@ -385,6 +385,10 @@ const ProblemResponse = z
       .meta({ description: 'The name of the quota that this request would exceed.' }),
     limit: z.int().optional().meta({ description: "The account's limit." }),
     used: z.int().optional().meta({ description: 'What the account uses.' }),
+    values: z
+      .array(z.object({ sId: z.string(), val: z.number(), ts: z.int() }).meta({ id: 'SaidValue' }))
+      .optional()
+      .meta({ description: 'For condition-holds: the newest values, for which the alarm lasts.' }),
   })
   .meta({ id: 'Problem', description: 'The members of RFC 9457, and `timestamp`.' });
 

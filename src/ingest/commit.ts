@@ -3,6 +3,7 @@ import type { Measurement } from '../contract/values.ts';
 import type { Committing, Database, Transaction } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import { findStored } from '../measurements/store.ts';
 import { type AfterCommitDeps, afterCommit } from './after-commit.ts';
 import type { ContextCache, ContextLoader } from './device-state.ts';
 import { type EventQuotaFilter, noneLeftOut } from './event-quota.ts';
@@ -24,7 +25,7 @@ import {
   StoredAlready,
 } from './rules/model.ts';
 import { aheadMs } from './rules/watermark.ts';
-import { StaleDeviceState, write, type Writers, type Written } from './write.ts';
+import { StaleDeviceState, write, type WriteDeps, type Written } from './write.ts';
 
 /**
  * Messages that are stored together. A batch holds the queues of its devices until it is done, so that each device's
@@ -54,21 +55,20 @@ export type Batch = {
   partDone(part: DeviceBatch[]): void;
 };
 
-type CommitDeps = AfterCommitDeps & {
-  db: Database;
-  writers: Writers;
-  loadDeviceStates: ContextLoader;
-  findStored: FindStored;
-  /** Counts the memory of the devices that were read or used. */
-  remembered: ContextCache;
-  /** Charges accounts for what a plan costs. */
-  queues: Pick<DeviceQueues, 'charge' | 'failBehind'>;
-  limits: ApplyLimits;
-  /** What one transaction may cost: `planBatch`. */
-  maxBatchItems: number;
-  /** Absent: all events are recorded, and none are counted. */
-  eventQuota?: EventQuotaFilter | undefined;
-};
+type CommitDeps = AfterCommitDeps &
+  WriteDeps & {
+    db: Database;
+    loadDeviceStates: ContextLoader;
+    /** Counts the memory of the devices that were read or used. */
+    remembered: ContextCache;
+    /** Charges accounts for what a plan costs. */
+    queues: Pick<DeviceQueues, 'charge' | 'failBehind'>;
+    limits: ApplyLimits;
+    /** What one transaction may cost: `planBatch`. */
+    maxBatchItems: number;
+    /** Absent: all events are recorded, and none are counted. */
+    eventQuota?: EventQuotaFilter | undefined;
+  };
 
 export type StoreDeps = CommitDeps &
   RetryDeps & {
@@ -239,12 +239,12 @@ async function commitBatch(
       await setImmediate();
       if (isOver()) throw new StaleDeviceState();
     }
-    return write(tx, plan, areNew, deps.writers);
+    return write(tx, plan, areNew, deps);
   }
 
   async function findKept(tx: Transaction, read: DeviceBatch[]) {
     const known = read.filter(({ queue }) => queue.deviceState !== null);
-    const stored = await findStoredAlready(tx, known, deps.findStored);
+    const stored = await findStoredAlready(tx, known);
     // Forgotten in the meantime, which does not mean that the device was removed.
     if (isOver() || known.some(({ queue }) => queue.deviceState === null))
       throw new StaleDeviceState();
@@ -328,9 +328,6 @@ function noteForgotten(
 /** A function, because TypeScript does not see that a callback changes the variable. */
 const isSent = (stage: 'open' | 'sent' | 'over'): boolean => stage === 'sent';
 
-/** Finds which of the rows are in the history. */
-type FindStored = (tx: Sql, rows: MeasurementRow[]) => Promise<MeasurementRow[]>;
-
 const none: ReadonlyMap<number, StoredAlready> = new Map();
 
 /**
@@ -340,7 +337,6 @@ const none: ReadonlyMap<number, StoredAlready> = new Map();
 async function findStoredAlready(
   tx: Sql,
   deviceBatches: DeviceBatch[],
-  findStored: FindStored,
 ): Promise<ReadonlyMap<number, StoredAlready>> {
   const asked = new Map<number, MeasurementRow[]>();
   for (const { queue, fragments } of deviceBatches) {

@@ -5,6 +5,7 @@ import { compileProfile, numbered, type Profile } from '../engine/compile.ts';
 import { CowArray, type Newest } from '../engine/last-seen.ts';
 import { addedTo, replay, type StoredRuntime } from '../engine/runtime-codec.ts';
 import type { Runtime } from '../engine/runtime.ts';
+import { findNewest } from '../measurements/store.ts';
 import type { DeviceQueue } from './queue.ts';
 import { logOfRead } from './rules/evidence-log.ts';
 import {
@@ -16,9 +17,9 @@ import {
   type Reported,
 } from './rules/model.ts';
 import { aheadMs } from './rules/watermark.ts';
-import { beginClocks, clocksOf, type FindNewest } from './save-states.ts';
+import { beginClocks, clocksOf } from './save-states.ts';
 import {
-  claimDue,
+  claimDueStates,
   claimStates,
   type DeviceRow,
   type DeviceSize,
@@ -65,7 +66,6 @@ export type ContextLoader = (
  * `remembered` has room for at once; at least one.
  */
 export function createContextLoader(
-  findNewest: FindNewest,
   remembered: ContextCache,
   listWaitingSenses: ListWaitingSenses = noneWait,
 ): ContextLoader {
@@ -92,7 +92,7 @@ export function createContextLoader(
         newest: newest.get(deviceId) ?? {},
         untilTs,
       };
-      const stored = await beginClocks(tx, deviceState, known, findNewest);
+      const stored = await beginClocks(tx, deviceState, known);
       const clocks = clocksOf(deviceState, stored, known.newest);
       deviceStates.set(deviceId, { ...deviceState, ...clocks, waitingSenses });
     }
@@ -110,7 +110,7 @@ async function claimAndList(
     ticked.has(queue) ? 'due' : 'sent',
   );
   const [claimed, , rows] = await Promise.all([
-    due.length > 0 ? claimDue(tx, idsOf(due), Math.max(...ticked.values())) : [],
+    due.length > 0 ? claimDueStates(tx, idsOf(due), Math.max(...ticked.values())) : [],
     sent.length > 0 && claimStates(tx, idsOf(sent)),
     listDeviceStates(tx, idsOf(queues)),
   ]);

@@ -1,8 +1,9 @@
 import { lastOf, type Measurement } from '../contract/values.ts';
 import { plainArray, type Sql } from '../db/sql.ts';
+import { findNewest } from '../measurements/store.ts';
 import { aheadMs, watermarkAfterImport, ofDevice, type Watermark } from './rules/watermark.ts';
 import type { MeasurementRow } from './rules/model.ts';
-import { type FindNewest, saveClocks } from './save-states.ts';
+import { saveClocks } from './save-states.ts';
 import { claimStates } from './write.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
@@ -29,12 +30,11 @@ export async function noteImported(
   tx: Sql,
   rows: readonly MeasurementRow[],
   arrivedTs: WallMs,
-  findNewest: FindNewest,
 ): Promise<void> {
   const deviceIds = [...new Set(rows.map(({ deviceId }) => deviceId))];
   await lockDevices(tx, deviceIds);
   await claimStates(tx, deviceIds);
-  await saveClocksOf(tx, rows, arrivedTs, { deviceIds, findNewest });
+  await saveClocksOf(tx, rows, arrivedTs, deviceIds);
 }
 
 type Extent = {
@@ -50,7 +50,7 @@ async function saveClocksOf(
   tx: Sql,
   rows: readonly MeasurementRow[],
   arrivedTs: WallMs,
-  { deviceIds, findNewest }: { deviceIds: number[]; findNewest: FindNewest },
+  deviceIds: number[],
 ): Promise<void> {
   const stored = await listClocks(tx, deviceIds);
   const concerned = extentsOf(rows, arrivedTs).filter(

@@ -8,7 +8,6 @@ import { ContextCache, createContextLoader, type ListWaitingSenses } from './dev
 import { createEventQuota, type EventQuotaOptions } from './event-quota.ts';
 import { type DeviceBatch, DeviceQueues, newMessage, takeBatch, uplinkOfTick } from './queue.ts';
 import { retryBounds, type RetryBounds } from './retry.ts';
-import type { FindNewest } from './save-states.ts';
 import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 
 /*
@@ -19,7 +18,7 @@ import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
  *    2. takePackets     mqtt/read.ts            takes the PUBLISHes out of them, plain ones first (acceptLeading,
  *                                               publish.ts), others by accept; aedes gets the other packets, checked
  *       track           mqtt/publish.ts         notes what to acknowledge; parks it unparsed if its account is beyond a
- *                                               quota (AccountBackpressure)
+ *                                               quota (mqtt/backpressure.ts)
  *    3. receive         device/receive.ts       turns the payload into measurements, events … or rejections, and charges
  *                                               its device (limits.ts); HTTP and bridges begin here
  *   src/ingest
@@ -34,12 +33,12 @@ import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
  *                                               (rules/apply.ts, rules/measurements.ts, pure)
  *       dropBeyond      event-quota.ts          leaves out events beyond the account's quota
  *       write           write.ts                writes device states and rows, all statements at once; with alarms the
- *                                               states, then decideAlarms (alarms/decide.ts), then the rows
+ *                                               states, then decides on them (alarms/decide.ts), then the rows
  *       onCommitSent    ingest.ts               lets the next batch begin on top of this commit
  *       afterCommit     after-commit.ts         after the commit: messages are stored, effects happen
  *   connector
- *    9. stored          mqtt/publish.ts         waits for earlier messages of its connection [MQTT-4.6.0-2]
- *   10. writePubacks    mqtt/publish.ts         writes all PUBACKs of a commit to one socket together
+ *    9. stored          mqtt/acknowledge.ts     waits for earlier messages of its connection [MQTT-4.6.0-2]
+ *   10. writePubacks    mqtt/acknowledge.ts     writes all PUBACKs of a commit to one socket together
  *
  * For steps 1, 2, 9 and 10 HTTP has http/uplink.ts, a bridge bridge/bridge.ts.
  */
@@ -54,12 +53,10 @@ export type IngestOptions = BatcherOptions & {
   retry?: RetryBounds | undefined;
 };
 
-export type IngestDeps = Pick<
+type IngestDeps = Pick<
   StoreDeps,
-  'db' | 'writers' | 'bus' | 'log' | 'handOver' | 'observe' | 'listeners'
+  'db' | 'knownSeries' | 'alarms' | 'bus' | 'log' | 'handOver' | 'observe' | 'listeners'
 > & {
-  findNewest: FindNewest;
-  findStored: StoreDeps['findStored'];
   /** Absent: no alarm waits for a measurement. */
   listWaitingSenses?: ListWaitingSenses | undefined;
   eventQuota?: EventQuotaOptions | undefined;
@@ -118,7 +115,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     limits,
     maxBatchItems,
     remembered,
-    loadDeviceStates: createContextLoader(deps.findNewest, remembered, deps.listWaitingSenses),
+    loadDeviceStates: createContextLoader(remembered, deps.listWaitingSenses),
     eventQuota: deps.eventQuota && createEventQuota(deps.eventQuota, deps),
     redeliveries: { untilMs: -Infinity },
     retry: options.retry ?? retryBounds,

@@ -2,6 +2,7 @@ import { lastOf } from '../contract/values.ts';
 import { documentsOf, jsonSequence, plainArray, type Sql } from '../db/sql.ts';
 import { CowArray, type LastSeen, type Newest } from '../engine/last-seen.ts';
 import { encodeRuntime } from '../engine/runtime-codec.ts';
+import { findNewest } from '../measurements/store.ts';
 import { evidenceWrite, type EvidenceWrite, mayHaveRows } from './rules/evidence-log.ts';
 import type { ClockRow, DeviceState } from './rules/model.ts';
 import { ofDevice, type Remarked, type Watermark } from './rules/watermark.ts';
@@ -146,13 +147,6 @@ function storedRuntime({ deviceState: { current, runtime }, write }: Saved): str
   return encodeRuntime(current.profile, runtime, write.log);
 }
 
-/** The newest measurement of each of these senses, by device. `untilTs`: only those not later than this, ms. */
-export type FindNewest = (
-  tx: Sql,
-  wanted: { deviceId: number; sId: string }[],
-  untilTs?: number,
-) => Promise<ReadonlyMap<number, LastSeen>>;
-
 /** The stored watermarks of a device, by sense; under `ofDevice`, when the device was told about its clock. */
 export type StoredClocks = Record<string, Watermark | Remarked>;
 
@@ -208,7 +202,6 @@ export async function beginClocks(
   tx: Sql,
   { device: { deviceId }, watched }: Pick<DeviceState, 'device' | 'watched'>,
   known: { stored: StoredClocks | null; newest: LastSeen; untilTs: number },
-  findNewest: FindNewest,
 ): Promise<StoredClocks | null> {
   const { stored, newest, untilTs } = known;
   const isUnknown = (sId: string) => {

@@ -1,4 +1,4 @@
-import type { AlarmSignal } from '../contract/alarm.ts';
+import type { AlarmDecider, OpenedAlarms } from '../alarms/decide.ts';
 import type { Configuration } from '../contract/configuration.ts';
 import type { NewEvent } from '../contract/event.ts';
 import { awaitingAnswer, neededStates } from '../contract/profile.ts';
@@ -7,47 +7,28 @@ import type { Item, Rejection, SentMeasurement } from '../contract/uplink.ts';
 import type { Transaction } from '../db/database.ts';
 import { ingestLock } from '../db/locks.ts';
 import { plainArray, plainArrays, type Sql, textList } from '../db/sql.ts';
+import { replaceConfigurations } from '../devices/queries.ts';
+import { keepRejections } from '../devices/rejections.ts';
 import type { StoredLog, StoredRuntime } from '../engine/runtime-codec.ts';
+import { recordEvents } from '../events/store.ts';
+import { addMeasurements, type KnownSeries, storeMeasurements } from '../measurements/store.ts';
+import { keepDisplays, saveProfileAnswers } from '../profiles/downlinks.ts';
 import type { Plan } from './plan.ts';
 import { type DeviceBatch, newFragment } from './queue.ts';
 import type { DueRow } from './rules/apply.ts';
-import {
-  type Changes,
-  type DeviceState,
-  type DisplayRow,
-  type MeasurementRow,
-  type ProfileAnswerRow,
-  type RejectionRow,
-  type Fragment,
-} from './rules/model.ts';
+import type { ApplyLimits, Changes, DeviceState, Fragment, MeasurementRow } from './rules/model.ts';
 import { saveClocks, saveRuntimes, saveStates, type StoredClocks } from './save-states.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** What other features write in the transaction of a batch. */
-export type Writers = {
-  /** Throws a unique violation if a sense has a value in one of these milliseconds already. */
-  addMeasurements: (tx: Transaction, rows: MeasurementRow[]) => Promise<void>;
-  /** Stores what is new, and returns the rows that there is no room for. `onAdded`: called for each new row. */
-  storeMeasurements: (
-    tx: Transaction,
-    rows: MeasurementRow[],
-    onAdded?: (row: MeasurementRow) => void,
-  ) => Promise<MeasurementRow[]>;
-  /** Returns the events that are new. */
-  recordEvents: (tx: Sql, events: NewEvent[]) => Promise<NewEvent[]>;
-  keepRejections: (tx: Sql, rows: RejectionRow[]) => Promise<void>;
-  settleProfiles: (tx: Sql, changes: ProfileAnswerRow[]) => Promise<void>;
-  /** Sets, in their messages, the id that acknowledges them. */
-  keepDisplays: (tx: Sql, rows: Iterable<DisplayRow>) => Promise<void>;
-  replaceConfigurations: (tx: Sql, rows: Changes['configurations']) => Promise<void>;
-  /**
-   * Decides who is notified of the signals, and notes it on the events, which are recorded afterwards. Other
-   * transactions with signals of these devices wait for this one. Returns how many alarms it opened, by account.
-   */
-  decideAlarms: (tx: Sql, signals: AlarmSignal[]) => Promise<OpenedAlarms>;
+/** What a transaction is written with, besides its plan. */
+export type WriteDeps = {
+  /** The ids of series that are in the database. */
+  knownSeries: KnownSeries;
+  /** Decides who is notified of what happened, and notes it on the events, which are recorded afterwards. */
+  alarms: Pick<AlarmDecider, 'decide'>;
+  limits: Pick<ApplyLimits, 'rejectionBytesPerDevice'>;
 };
 
-type OpenedAlarms = ReadonlyMap<number, number>;
 const noneOpened: OpenedAlarms = new Map();
 
 /** What a transaction has added and counts once it is committed. */
@@ -68,24 +49,24 @@ export class StaleDeviceState extends Error {
  * Writes a plan within one transaction, and returns what is new. `areNew`: no measurement in it is expected to be
  * stored already; one that is causes a unique violation. Throws `StaleDeviceState`, `MillisecondFull`. The statements
  * do not wait for each other's answers, and the server runs them in this order. If alarms have to be decided, that
- * happens between the devices' rows and all others.
+ * happens between the devices' rows and all others, and other transactions with signals of these devices wait for it.
  */
 export async function write(
   tx: Transaction,
   plan: Plan,
   areNew: boolean,
-  writers: Writers,
+  deps: WriteDeps,
 ): Promise<Written> {
   const { rows } = plan;
   const added = !areNew && rows.outcomes.size > 0 ? new Set<MeasurementRow>() : null;
-  const write = () => writeRows(tx, rows, areNew, added, writers);
+  const write = () => writeRows(tx, rows, areNew, added, deps);
   if (rows.signals.length === 0) {
     const [areFresh, recorded] = await Promise.all([writeDevices(tx, plan), write()]);
     if (!areFresh) throw new StaleDeviceState();
     return { recorded, opened: noneOpened, added };
   }
   if (!(await writeDevices(tx, plan))) throw new StaleDeviceState();
-  const opened = await writers.decideAlarms(tx, rows.signals);
+  const opened = await deps.alarms.decide(tx, rows.signals);
   return { recorded: await write(), opened, added };
 }
 
@@ -129,31 +110,32 @@ async function writeRows(
   rows: Changes,
   areNew: boolean,
   added: Set<MeasurementRow> | null,
-  writers: Writers,
+  { knownSeries, limits }: WriteDeps,
 ): Promise<NewEvent[]> {
+  const maxBytes = limits.rejectionBytesPerDevice;
   const [recorded] = await Promise.all([
-    rows.events.length > 0 ? writers.recordEvents(tx, rows.events) : [],
-    rows.measurements.length > 0 &&
-      storeMeasurements(tx, rows.measurements, areNew, added, writers),
-    rows.configurations.length > 0 && writers.replaceConfigurations(tx, rows.configurations),
-    rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
-    rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
+    rows.events.length > 0 ? recordEvents(tx, rows.events) : [],
+    areNew
+      ? addMeasurements(tx, rows.measurements, knownSeries)
+      : storeOrThrow(tx, rows.measurements, added, knownSeries),
+    rows.configurations.length > 0 && replaceConfigurations(tx, rows.configurations),
+    rows.profiles.length > 0 && saveProfileAnswers(tx, rows.profiles),
+    rows.rejections.length > 0 && keepRejections(tx, rows.rejections, { maxBytes }),
     rows.clocks.size > 0 && saveClocks(tx, rows.clocks.values()),
-    rows.displays.size > 0 && writers.keepDisplays(tx, rows.displays.values()),
+    rows.displays.size > 0 && keepDisplays(tx, rows.displays.values()),
   ]);
   return recorded;
 }
 
-async function storeMeasurements(
+/** Only after a redelivery: some of these may be stored already. Throws `MillisecondFull`. */
+async function storeOrThrow(
   tx: Transaction,
   rows: MeasurementRow[],
-  areNew: boolean,
   added: Set<MeasurementRow> | null,
-  writers: Writers,
+  knownSeries: KnownSeries,
 ): Promise<void> {
-  if (areNew) return writers.addMeasurements(tx, rows);
   const onAdded = added ? (row: MeasurementRow) => void added.add(row) : undefined;
-  const full = await writers.storeMeasurements(tx, rows, onAdded);
+  const full = await storeMeasurements(tx, rows, knownSeries, onAdded);
   if (full.length > 0) throw new MillisecondFull(full);
 }
 
@@ -375,7 +357,11 @@ async function putDue(tx: Sql, rows: DueRow[]): Promise<void> {
  * Like `claimStates`, for devices with only ticks: claims those that are still due and in no other transaction, and
  * returns them. The other transaction evaluates the rest, or leaves them to the next look.
  */
-export async function claimDue(tx: Sql, deviceIds: number[], nowTs: WallMs): Promise<number[]> {
+export async function claimDueStates(
+  tx: Sql,
+  deviceIds: number[],
+  nowTs: WallMs,
+): Promise<number[]> {
   const { rows } = await tx.query<{ device_id: number }>({
     name: 'ingest-claim-due',
     text: `

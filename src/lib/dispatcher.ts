@@ -51,14 +51,14 @@ export function startDispatcher<Job extends { lane: string }>(
     return free;
   }
 
-  const hasRoom = (free: Places<Job>) =>
+  const isAnyFree = (free: Places<Job>) =>
     Object.values<number | undefined>(free).some((n = 0) => n > 0);
 
   async function fill(): Promise<void> {
     do {
       again = false;
       const free = freePlaces();
-      if (!hasRoom(free)) return;
+      if (!isAnyFree(free)) return;
       for (const job of await claim(free, [...underWay.keys()])) begin(job);
     } while (again && !closed);
   }
@@ -72,7 +72,7 @@ export function startDispatcher<Job extends { lane: string }>(
       .finally(() => {
         looking = null;
         // Somebody called `look` after the last query and before this line.
-        if (again && hasRoom(freePlaces())) look();
+        if (again && isAnyFree(freePlaces())) look();
       });
   }
 

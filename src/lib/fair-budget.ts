@@ -72,7 +72,7 @@ export class FairBudget {
   enter(name: string, amount: number): Reservation | null {
     const key = this.#keys.get(name) ?? { places: 0, amount: 0, waiting: [] };
     const isNext = key.waiting.length === 0 && this.#ready.size === 0;
-    if (isNext && this.#isWithinShare(name, key, amount) && this.#hasRoom(amount)) {
+    if (isNext && this.#isWithinShare(name, key, amount) && this.#fits(amount)) {
       this.#keys.set(name, key);
       const place = this.#placeOf(name, key, amount);
       this.#move(key, amount);
@@ -91,9 +91,11 @@ export class FairBudget {
     const leave = place.leave.bind(place);
     if (place.isIn) return leave;
     const gone = Promise.withResolvers<void>();
-    signal?.addEventListener('abort', () => gone.resolve(), { once: true });
+    const onAbort = () => gone.resolve();
+    signal?.addEventListener('abort', onAbort);
     const either = Promise.race([place.entered, gone.promise]);
     await (withinMs === undefined ? either : waitAtMost(either, withinMs));
+    signal?.removeEventListener('abort', onAbort);
     if (place.isIn && !signal?.aborted) return leave;
     leave();
     throw refuse();
@@ -148,7 +150,7 @@ export class FairBudget {
     for (const next of this.#ready) {
       const first = this.#keys.get(next)?.waiting[0];
       // Does not skip the first one: small reservations would keep a large one waiting forever.
-      if (!first || !this.#hasRoom(first.amount)) return;
+      if (!first || !this.#fits(first.amount)) return;
       this.#letIn(next);
     }
   }
@@ -180,7 +182,7 @@ export class FairBudget {
     return most > 0 && (key.amount === 0 || key.amount + amount <= most);
   }
 
-  #hasRoom(amount: number): boolean {
+  #fits(amount: number): boolean {
     return this.#used === 0 || this.#used + amount <= this.#options.most;
   }
 }

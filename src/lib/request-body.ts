@@ -17,7 +17,7 @@ export class JoinedChunks {
   }
 
   /** Whether this chunk still fits. */
-  hasRoom(chunk: Buffer): boolean {
+  fits(chunk: Buffer): boolean {
     return this.#length + chunk.length <= this.#most;
   }
 

@@ -123,7 +123,7 @@ export function createLiveBroadcaster(options: LiveBroadcasterOptions): LiveBroa
   const listen = (): void => {
     ends = [
       bus.subscribe('measurements', ({ accountId, devices }) =>
-        byAccount.get(accountId)?.hear(devices),
+        byAccount.get(accountId)?.add(devices),
       ),
       bus.subscribe('resync', () => {
         for (const ofAccount of byAccount.values()) ofAccount.drop('interrupted');
@@ -223,7 +223,7 @@ class AccountValues {
   }
 
   /** Takes committed values, in the order of their commits. */
-  hear(devices: LiveDevice[]): void {
+  add(devices: LiveDevice[]): void {
     const isTaken = this.#backlog.add(devices, this.#options.monotonicClock());
     if (isTaken) this.#rest.wake();
     else this.drop('overloaded');

@@ -123,17 +123,6 @@ export function createKnownSeries(maxSeries: number = 200_000): KnownSeries {
   };
 }
 
-/** What stores the measurements of a batch, for a process that remembers the series it has seen. */
-export const measurementWriters = (known: KnownSeries) => ({
-  addMeasurements: (tx: Transaction, rows: readonly StoredMeasurement[]) =>
-    addMeasurements(tx, rows, known),
-  storeMeasurements: <M extends StoredMeasurement>(
-    tx: Sql,
-    rows: readonly M[],
-    onAdded?: (row: M) => void,
-  ) => storeMeasurements(tx, rows, known, onAdded),
-});
-
 type SeriesRow = { id: number; device_id: number; s_id: string };
 
 /** The ids of all these series, in their order; undefined if one of them is not remembered. */

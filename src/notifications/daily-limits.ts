@@ -54,10 +54,10 @@ export function applyDailyLimits(
 ): Allotted[] {
   const allowed: Allotted[] = [];
   for (const candidate of candidates) {
-    const room = takeFromDailyLimits(countedOf(candidate), used, quotasOf);
-    if ('full' in room) unsent.add(candidate, room.full);
+    const taken = takeFromDailyLimits(countedOf(candidate), used, quotasOf);
+    if ('full' in taken) unsent.add(candidate, taken.full);
     else {
-      allowed.push({ ...candidate, ...room });
+      allowed.push({ ...candidate, ...taken });
       note?.(candidate.notification, candidate.dueMs === undefined ? 'queued' : 'planned');
     }
   }

@@ -6,6 +6,7 @@ import { normalizePhoneNumber } from '../contract/values.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { startDispatcher } from '../lib/dispatcher.ts';
+import { FairBudget } from '../lib/fair-budget.ts';
 import { pause } from '../lib/wait.ts';
 import {
   asDeliveryError,
@@ -18,7 +19,7 @@ import {
 import { channels, type OpenChannels } from './channels/channels.ts';
 import { createUndeliveredLog, type UndeliveredLog } from './log.ts';
 import {
-  claimDue,
+  claimMessages,
   type DeliveryOutcome,
   endAnnouncement,
   forgetRecipients,
@@ -101,7 +102,7 @@ export async function startDelivering(options: DeliveringOptions): Promise<Deliv
     ...options,
     maxAttempts,
     undelivered,
-    db: inTurn(db, databasePlaces),
+    db: withPlaces(db, databasePlaces),
   };
   const onError = (err: unknown) =>
     log.warn(
@@ -122,7 +123,7 @@ export async function startDelivering(options: DeliveringOptions): Promise<Deliv
     // A channel that is not open has places too: its messages fail with the reason.
     places: Object.assign({}, ...all.map(({ places }) => places(concurrency))) as Places,
     async claim(places, underWay) {
-      const due = await claimDue(db, {
+      const due = await claimMessages(db, {
         nowTs: clock(),
         places,
         perAccount,
@@ -168,21 +169,9 @@ export async function startDelivering(options: DeliveringOptions): Promise<Deliv
 }
 
 /** The same database, but with at most `most` queries and transactions under way. */
-function inTurn(db: Database, most: number): Database {
-  const waiting: (() => void)[] = [];
-  let underWay = 0;
-  async function run<T>(work: () => Promise<T>): Promise<T> {
-    if (underWay >= most) await new Promise<void>((resolve) => void waiting.push(resolve));
-    else underWay += 1;
-    try {
-      return await work();
-    } finally {
-      // Pass the place on to the next in line.
-      const next = waiting.shift();
-      if (next) next();
-      else underWay -= 1;
-    }
-  }
+function withPlaces(db: Database, most: number): Database {
+  const places = new FairBudget({ most, mostOfKey: () => most });
+  const run = <T>(work: () => Promise<T>): Promise<T> => places.run('delivery', work);
   const query = ((text: string, values?: unknown[]) =>
     run(() => db.query(text, values))) as Database['query'];
   return {

@@ -59,15 +59,15 @@ export async function enqueueDirect(
   const outcomes = new Map<DirectMessage, DirectOutcome>();
   const isOwn = ({ contact }: DirectMessage) => mailboxOf(contact.address) === own;
   for (const message of messages.toSorted((a, b) => Number(isOwn(b)) - Number(isOwn(a)))) {
-    const room = takeFromDailyLimits(countedIn(message), counts.used, quotasOf);
-    if ('full' in room) {
-      outcomes.set(message, { state: 'held-back', reason: room.full });
+    const taken = takeFromDailyLimits(countedIn(message), counts.used, quotasOf);
+    if ('full' in taken) {
+      outcomes.set(message, { state: 'held-back', reason: taken.full });
       continue;
     }
     const { type, contact } = message;
     const { contactId, kind: channel, address: recipient } = contact;
     // The text of a confirmation request contains a link, which is made on delivery.
-    const last = room.isLast ? `\n${words.lastToday}` : '';
+    const last = taken.isLast ? `\n${words.lastToday}` : '';
     const say = message.say ?? (() => ({ title: words.testTitle, body: words.testBody }));
     const { title, body } = type === 'confirm' ? { title: '', body: '' } : say(words);
     const text = { title, body: type === 'confirm' ? body : `${body}${last}` };

@@ -374,7 +374,7 @@ export async function notify(
   return tallies.map(({ queued, planned, reasons }) => ({
     queued,
     planned,
-    notNotified: queued + planned > 0 ? null : whyNobody(reasons),
+    notNotified: queued + planned > 0 ? null : strongestReason(reasons),
   }));
 }
 
@@ -389,7 +389,7 @@ function notificationsOf(ask: Ask): NewNotification[] {
 }
 
 /** The first reason that applies. An invalid number counts as no recipient. */
-function whyNobody(reasons: ReadonlySet<Reason>): NotNotified {
+function strongestReason(reasons: ReadonlySet<Reason>): NotNotified {
   const all = [...reasons];
   if (all.some(isLimit)) return 'held-back';
   if (all.some((reason) => reason === 'sms-not-allowed' || reason === 'number-refused'))
@@ -450,8 +450,8 @@ export async function notifyResolved(
   };
   const messages = contacts.flatMap((contact) => {
     const one = byId.get(contact.alarmId);
-    const room = takeFromDailyLimits(countedIn(contact), counts.used, quotasOf);
-    return one && !('full' in room) ? [messageOf(contact, one, bodyFor(contact, one))] : [];
+    const taken = takeFromDailyLimits(countedIn(contact), counts.used, quotasOf);
+    return one && !('full' in taken) ? [messageOf(contact, one, bodyFor(contact, one))] : [];
   });
   await writeDirect(tx, messages, { counted: counts.listCounted(), nowTs });
 }

@@ -114,7 +114,7 @@ const hostOf = `case when c.kind = 'webhook' then substring(c.address_normal fro
  * the accounts, in each lane; one host of webhooks gets at most `perHost`. The row of the contact or recipient is its
  * lock, between processes too.
  */
-export async function claimDue(
+export async function claimMessages(
   sql: Sql,
   { nowTs, places, perAccount, perHost, underWay, leaseMs }: DueQuery,
 ): Promise<Delivery[]> {

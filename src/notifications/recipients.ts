@@ -120,7 +120,7 @@ export function groupByAccount(
       continue;
     }
     let verdict = judged.get(phoneNumber);
-    if (!verdict) judged.set(phoneNumber, (verdict = judge(phoneNumber, isAllowedNumber)));
+    if (!verdict) judged.set(phoneNumber, (verdict = checkNumber(phoneNumber, isAllowedNumber)));
     const candidate = { notification, channel: kind, contactId: null };
     if ('refused' in verdict) unsent.add({ ...candidate, recipient: phoneNumber }, verdict.refused);
     else candidates.push({ ...candidate, recipient: verdict.number });
@@ -148,7 +148,7 @@ function countBeyond(
   if (note) entry.all.push(notification);
 }
 
-function judge(
+function checkNumber(
   phoneNumber: string,
   isAllowedNumber: EnqueueOptions['isAllowedNumber'],
 ): { number: string } | { refused: Reason } {
@@ -273,12 +273,12 @@ function addressPushes(
       unsent.add(candidate, reason, count);
       for (const one of all) note?.(one, reason);
     }
-  const room: Record<string, number> = {};
-  for (const { kind, quota } of dailyOfPushes) room[kind] = quotas[quota] - (usedToday[kind] ?? 0);
+  const left: Record<string, number> = {};
+  for (const { kind, quota } of dailyOfPushes) left[kind] = quotas[quota] - (usedToday[kind] ?? 0);
   const candidates: MessageCandidate[] = [];
   for (const notification of pushes) {
     // If the limit is not reached yet when a notification comes up, all its recipients become candidates.
-    const before = { ...room };
+    const before = { ...left };
     for (const candidate of recipientsOf(notification)) {
       const { unconfigured, daily } = channels[candidate.channel];
       if (configured && !configured.has(candidate.channel)) {
@@ -289,7 +289,7 @@ function addressPushes(
         unsent.add(candidate, daily.reason);
         continue;
       }
-      room[daily.kind] = (room[daily.kind] ?? 0) - 1;
+      left[daily.kind] = (left[daily.kind] ?? 0) - 1;
       candidates.push(candidate);
     }
   }
@@ -319,9 +319,10 @@ function addressNumbers(
       unsent.add({ notification, channel, recipient }, reason, count);
       for (const one of all) note?.(one, reason);
     }
-    const hasRoom = isAllowed && (usedToday[daily.kind] ?? 0) < quotas[daily.quota];
-    if (hasRoom && (configured?.has(channel) ?? true)) return candidates;
-    for (const candidate of candidates) unsent.add(candidate, hasRoom ? unconfigured : reason);
+    const isWithinQuota = isAllowed && (usedToday[daily.kind] ?? 0) < quotas[daily.quota];
+    if (isWithinQuota && (configured?.has(channel) ?? true)) return candidates;
+    for (const candidate of candidates)
+      unsent.add(candidate, isWithinQuota ? unconfigured : reason);
     return [];
   });
 }
@@ -503,4 +504,13 @@ export async function hasPushToken(sql: Sql, accountId: number, token: string): 
     [accountId, token],
   );
   return (rowCount ?? 0) > 0;
+}
+
+/** Whether the account may send SMS, if not all accounts may. */
+export async function maySendSms(sql: Sql, accountId: number): Promise<boolean> {
+  const { rows } = await sql.query<{ may: boolean }>(
+    'select may_send_sms as may from account where id = $1',
+    [accountId],
+  );
+  return rows[0]?.may ?? false;
 }

@@ -1,3 +1,4 @@
+import { listPhoneMessages } from '../contract/actions.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { normalizePhoneNumber } from '../contract/values.ts';
 import {
@@ -8,7 +9,53 @@ import {
   type Warning,
   warnOfNumberForms,
 } from '../contract/warnings.ts';
-import type { NumberRule } from './recipients.ts';
+import type { Sql } from '../db/sql.ts';
+import type { Clock } from '../lib/clock-readings.ts';
+import { countRecipients, listAnnounced, maySendSms, type NumberRule } from './recipients.ts';
+
+export type InstallWarnings = {
+  /** Warns of numbers to which no SMS will be sent. */
+  warnOfNumbers: (purposes: Purpose[], pathOf: PurposePath) => Warning[];
+  /** The same, and whether the account may send SMS at all, and which channels have no recipient. */
+  warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Warning[]>;
+};
+
+/** The warnings about notifications when purposes are stored and installed. */
+export function createInstallWarnings({
+  db,
+  clock,
+  isAllowedNumber,
+  isSmsForAll,
+}: {
+  db: Sql;
+  clock: Clock;
+  isAllowedNumber: NumberRule;
+  /** Accounts need no permission from the operator to send SMS. */
+  isSmsForAll: boolean;
+}): InstallWarnings {
+  return {
+    warnOfNumbers: (purposes, pathOf) => warnOfNumbers(purposes, pathOf, isAllowedNumber),
+    async warnOfSms(accountId, purposes, pathOf) {
+      const warnings = warnOfNumbers(purposes, pathOf, isAllowedNumber);
+      if (purposes.some(asksForPeople)) {
+        const channels = await listAnnounced(db, clock());
+        const reachable = { channels, ...(await countRecipients(db, accountId)) };
+        warnings.unshift(...warnOfChannels(purposes, pathOf, reachable));
+      }
+      const path = findFirstSms(purposes, pathOf);
+      if (path === null || isSmsForAll || (await maySendSms(db, accountId))) return warnings;
+      const what = 'no SMS will be sent: the operator has not allowed this account to send SMS';
+      return [warning('sms-not-allowed', path, what), ...warnings];
+    },
+  };
+}
+
+const asksForPeople = ({ states }: Purpose) =>
+  states.some(({ events }) =>
+    events.some(
+      ({ actions }) => actions.cloud?.sendPush === true || listPhoneMessages(actions).length > 0,
+    ),
+  );
 
 /** How people can be reached at the time a profile is installed. */
 type ReachablePeople = {
@@ -22,7 +69,7 @@ type ReachablePeople = {
 };
 
 /** Warns of channels that purposes use and that reach nobody, at the first place that uses them. */
-export function warnOfChannels(
+function warnOfChannels(
   purposes: readonly Purpose[],
   pathOf: PurposePath,
   reachable: ReachablePeople,
@@ -72,7 +119,7 @@ function findFirstPush(purposes: readonly Purpose[], pathOf: PurposePath): strin
 }
 
 /** Warns of numbers in purposes that nothing will be sent to, at their places. */
-export function warnOfNumbers(
+function warnOfNumbers(
   purposes: readonly Purpose[],
   pathOf: PurposePath,
   isAllowedNumber: NumberRule,
@@ -89,7 +136,7 @@ export function warnOfNumbers(
 }
 
 /** The place of the first telephone number, for which an account needs permission; null if there is none. */
-export function findFirstSms(purposes: readonly Purpose[], pathOf: PurposePath): string | null {
+function findFirstSms(purposes: readonly Purpose[], pathOf: PurposePath): string | null {
   for (const { path } of listPhoneTexts(purposes, pathOf)) return `${path}/phoneNumber`;
   return null;
 }

@@ -91,7 +91,7 @@ class AccountPresence {
   }
 
   /** Null: any device may have changed. */
-  hear(devices: readonly PresentDevice[] | null): void {
+  add(devices: readonly PresentDevice[] | null): void {
     if (devices) this.#changes.add(devices);
     else this.#changes.addAll('many');
     this.#schedule();
@@ -192,7 +192,7 @@ export function createPresenceSource(deps: PresenceSourceDeps): OpenSource {
   const listen = (): void => {
     ends = [
       bus.subscribe('presence', ({ accounts }) => {
-        for (const { accountId, devices } of accounts) byAccount.get(accountId)?.hear(devices);
+        for (const { accountId, devices } of accounts) byAccount.get(accountId)?.add(devices);
       }),
       bus.subscribe('fleet', ({ accountId }) => byAccount.get(accountId)?.change()),
       // The devices that a filter selects changed, too.

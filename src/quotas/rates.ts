@@ -1,4 +1,5 @@
 import type { LimitsOf } from './quotas.ts';
+import type { LastByOthers } from '../lib/fair-queue.ts';
 import { type Rate, TokenBucket } from '../lib/token-bucket.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
@@ -121,9 +122,14 @@ type TakeRequest = (accountId: number) => RequestAllowance;
 
 /**
  * Counts each account's requests in this process: `requestsPerSecond` on average, `requestsBurst` at once after a
- * pause. A refused request costs nothing, so a client that waits as long as it was told is served.
+ * pause. A refused request costs nothing, so a client that waits as long as it was told is served. `requests` notes
+ * every request, refused or not.
  */
-export function createRequestRate(limitsOf: LimitsOf, monotonicClock: MonotonicClock): TakeRequest {
+export function createRequestRate(
+  limitsOf: LimitsOf,
+  monotonicClock: MonotonicClock,
+  requests?: Pick<LastByOthers, 'note'>,
+): TakeRequest {
   const rateOf = (accountId: number) => {
     const { requestsPerSecond: perSecond, requestsBurst: burst } = limitsOf(accountId);
     return { perSecond, burst };
@@ -131,6 +137,7 @@ export function createRequestRate(limitsOf: LimitsOf, monotonicClock: MonotonicC
   const buckets = createBuckets(rateOf, monotonicClock);
 
   return (accountId) => {
+    requests?.note(accountId, monotonicClock());
     const { perSecond, burst } = rateOf(accountId);
     const tokens = buckets.level(accountId);
     const isAllowed = tokens >= 1;

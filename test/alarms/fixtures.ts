@@ -74,7 +74,7 @@ export const moved = (from: typeof cold, to: typeof cold, isReport = false, atMs
 
 /** One device as its rows would store it, with one transaction for each call of `take`. */
 export class Device {
-  before: DeviceBefore = { open: [], snoozes: [], mute: null, carried: null };
+  before: DeviceBefore = { open: [], lasting: [], snoozes: [], mute: null, carried: null };
   closed: Alarm[] = [];
   asks: PlannedAsk[] = [];
   /** The result of asks from now on. */

@@ -1,6 +1,6 @@
 import { findExtremes } from '../../src/measurements/extremes.ts';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import { decideAlarms, startAlarmTimer } from '../../src/alarms/decide.ts';
+import { AlarmDecider, startAlarmTimer } from '../../src/alarms/decide.ts';
 import { Actions } from '../../src/contract/actions.ts';
 import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
@@ -84,7 +84,7 @@ export function useAlarms() {
         mayTellFirings: () => true,
         clock: () => world.nowTs,
       };
-      await database.db.transaction((tx) => decideAlarms(tx, signals, deps));
+      await database.db.transaction((tx) => new AlarmDecider(deps).decide(tx, signals));
       return signals.flatMap((signal) => (signal.kind === 'fired' ? [signal.event] : []));
     },
     /** What the timer of a process does. */

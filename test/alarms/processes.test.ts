@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import type { AlarmSignal } from '../../src/contract/alarm.ts';
-import { type DecideDeps, decideAlarms } from '../../src/alarms/decide.ts';
+import { AlarmDecider, type DecideDeps } from '../../src/alarms/decide.ts';
 import { listWaitingSenses } from '../../src/alarms/store.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
@@ -41,7 +41,8 @@ function deciding(more: Partial<DecideDeps> = {}) {
     mayTellFirings: () => true,
     ...more,
   };
-  return (tx: Sql, signals: AlarmSignal[]) => decideAlarms(tx, signals, deps);
+  const decider = new AlarmDecider(deps);
+  return (tx: Sql, signals: AlarmSignal[]) => decider.decide(tx, signals);
 }
 
 /** A device whose account is told by a webhook. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { judge, reckon, type Belief, type SharedBelief } from '../../src/clock/belief.ts';
+import { judgeReading, reckon, type Belief, type SharedBelief } from '../../src/clock/belief.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -21,7 +21,7 @@ class World {
 
   look(name = 'one'): void {
     const { ts, monotonicMs, suspendedMs, shared } = this;
-    const { belief, write, change } = judge(this.beliefs.get(name) ?? null, {
+    const { belief, write, change } = judgeReading(this.beliefs.get(name) ?? null, {
       ts,
       monotonicMs,
       suspendedMs,
@@ -33,7 +33,7 @@ class World {
   }
 
   /** Does what believed-time.ts does in SQL; test/clock/believed-time.test.ts compares them. */
-  #write({ kind, shared }: NonNullable<ReturnType<typeof judge>['write']>): void {
+  #write({ kind, shared }: NonNullable<ReturnType<typeof judgeReading>['write']>): void {
     const row = this.shared;
     if (row === null || kind === 'believe') this.shared = shared;
     else if (kind === 'doubt')

@@ -1,7 +1,6 @@
 import { Duplex } from 'node:stream';
 import { expect, test } from 'vitest';
 import { Connection } from '../../connector/mqtt/connection.ts';
-import { write } from '../../connector/mqtt/publish.ts';
 import { startTimeouts } from '../../connector/mqtt/lifecycle.ts';
 import { defaultTuning } from '../../connector/ports.ts';
 import { limits, manualClock, until } from './harness.ts';
@@ -30,8 +29,8 @@ test('a full socket counts as blocked until it has drained', async () => {
   const unblocked: Connection[] = [];
   connection.isStarved = true;
   connection.reader = { resume: (one) => unblocked.push(one) };
-  write(connection, acknowledgements, 5);
-  write(connection, acknowledgements, 9);
+  connection.write(acknowledgements, 5);
+  connection.write(acknowledgements, 9);
   expect(connection.blockedSinceMs).toBe(5);
   take();
   take();
@@ -55,7 +54,7 @@ test('a device that reads no acknowledgements is closed after a while', async ()
     now: clock.now,
     onUnacknowledged: () => undefined,
   });
-  write(connection, acknowledgements, 0);
+  connection.write(acknowledgements, 0);
   clock.monotonicMs = defaultTuning.drainTimeoutMs;
   await clock.looks(3);
   expect(connection.ending).toBeNull();

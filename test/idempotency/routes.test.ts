@@ -13,6 +13,7 @@ const posts = listDocumentedRoutes().filter(
 const needNone = [
   'acknowledgeAlarm',
   'closeAlarm',
+  'reopenAlarm',
   'snoozeAlarm',
   'makeStream',
   'importMeasurements',

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { QueryConfig } from 'pg';
 import pino from 'pino';
 import { expect } from 'vitest';
 import { type Bus, createLocalBus } from '../../src/bus/bus.ts';
@@ -6,24 +7,15 @@ import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import type { RecordedEvent } from '../../src/contract/event.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import type { DeviceIdentity, Downlink, Uplink, UplinkContent } from '../../src/contract/uplink.ts';
-import type { Database } from '../../src/db/database.ts';
-import { keepRejections } from '../../src/devices/rejections.ts';
-import { replaceConfigurations } from '../../src/devices/queries.ts';
-import { recordEvents } from '../../src/events/store.ts';
+import type { Database, Transaction } from '../../src/db/database.ts';
+import type { ListWaitingSenses } from '../../src/ingest/device-state.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
-import type { Ingest, IngestDeps } from '../../src/ingest/ingest.ts';
+import type { Ingest } from '../../src/ingest/ingest.ts';
 import type { EventQuotaOptions } from '../../src/ingest/event-quota.ts';
-import type { ApplyLimits, MeasurementRow } from '../../src/ingest/rules/model.ts';
+import type { ApplyLimits } from '../../src/ingest/rules/model.ts';
 import type { RetryBounds } from '../../src/ingest/retry.ts';
-import {
-  addMeasurements,
-  createKnownSeries,
-  findNewest,
-  findStored,
-  storeMeasurements,
-} from '../../src/measurements/store.ts';
+import { createKnownSeries } from '../../src/measurements/store.ts';
 import { ringsOf, type Ringing } from './rings-of.ts';
-import { keepDisplays, saveProfileAnswers } from '../../src/profiles/downlinks.ts';
 import { openTestDatabase } from '../support/database.ts';
 
 export {
@@ -47,7 +39,7 @@ export type IngestProcess = {
   signals: AlarmSignal[];
   /** How many transactions it has begun. */
   transactions: () => number;
-  /** The devices whose measurements each transaction tried to store. */
+  /** The devices whose rows each transaction wrote or locked. */
   tries: Set<number>[];
   close(): Promise<void>;
 };
@@ -74,9 +66,28 @@ export type ProcessOptions = {
   maxInFlight?: number;
   anotherAtMessages?: number;
   retry?: RetryBounds;
-  listWaitingSenses?: IngestDeps['listWaitingSenses'];
+  listWaitingSenses?: ListWaitingSenses;
   clock?: () => number;
 };
+
+/** The statements that write or lock devices' rows, with the devices in their first parameter. */
+const ofDevices = new Set([
+  'ingest-states',
+  'ingest-runtimes',
+  'ingest-versions',
+  'ingest-hold',
+  'ingest-unchanged',
+]);
+
+/** Notes the devices whose rows the transaction writes or locks. */
+function noting(tx: Transaction, devices: Set<number>): Transaction {
+  const query = ((given: QueryConfig | string, values?: unknown[]) => {
+    if (typeof given !== 'string' && ofDevices.has(given.name ?? ''))
+      for (const id of String(given.values?.[0]).match(/\d+/g) ?? []) devices.add(Number(id));
+    return typeof given === 'string' ? tx.query(given, values) : tx.query(given);
+  }) as Transaction['query'];
+  return { query, copyIn: (statement, bytes) => tx.copyIn(statement, bytes) };
+}
 
 /** One process's ingest on the given database, with what it sent to devices. */
 export function ingestProcess(
@@ -96,13 +107,16 @@ export function ingestProcess(
   const db = openTestDatabase(url, { maxConnections: 4, pipeline: true, keepPlans: true });
   let transactions = 0;
   const tries: Set<number>[] = [];
-  const noteTry = (rows: MeasurementRow[]) =>
-    void tries.push(new Set(rows.map(({ deviceId }) => deviceId)));
   const counted: Database = {
     ...db,
     transaction(work, options) {
       transactions += 1;
-      return db.transaction(work, options);
+      const devices = new Set<number>();
+      return db
+        .transaction((tx) => work(noting(tx, devices)), options)
+        .finally(() => {
+          if (devices.size > 0) tries.push(devices);
+        });
     },
   };
   const bus = createLocalBus({
@@ -110,7 +124,6 @@ export function ingestProcess(
       throw error;
     },
   });
-  const knownSeries = createKnownSeries();
   const down: Downlink[] = [];
   const rings: Ringing[] = [];
   const signals: AlarmSignal[] = [];
@@ -138,21 +151,9 @@ export function ingestProcess(
       db: counted,
       bus,
       log: pino({ level: 'silent' }),
-      writers: {
-        addMeasurements(tx, rows) {
-          noteTry(rows);
-          return addMeasurements(tx, rows, knownSeries);
-        },
-        storeMeasurements(tx, rows, onAdded) {
-          noteTry(rows);
-          return storeMeasurements(tx, rows, knownSeries, onAdded);
-        },
-        recordEvents,
-        keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
-        settleProfiles: saveProfileAnswers,
-        keepDisplays,
-        replaceConfigurations,
-        async decideAlarms(tx, given) {
+      knownSeries: createKnownSeries(),
+      alarms: {
+        async decide(tx, given) {
           const ringing = await ringsOf(tx, given);
           rings.push(...ringing);
           signals.push(...given);
@@ -160,8 +161,6 @@ export function ingestProcess(
           return new Map([...byAccount].map(([accountId, its]) => [accountId, its.length]));
         },
       },
-      findNewest,
-      findStored,
       listWaitingSenses,
       eventQuota,
       handOver: async () => {},

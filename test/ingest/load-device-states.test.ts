@@ -2,7 +2,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
 import { ContextCache, createContextLoader } from '../../src/ingest/device-state.ts';
 import { type DeviceQueue, DeviceQueues } from '../../src/ingest/queue.ts';
-import { findNewest } from '../../src/measurements/store.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { configuration, countingPurpose } from './harness.ts';
 
@@ -51,7 +50,7 @@ test('a device has its profile even if that is forgotten while others are read',
   const { db } = database;
   const [first, second] = (await insertDevices(2, 2)) as [DeviceQueue, DeviceQueue];
   const remembered = new ContextCache(1_000_000, Date.now);
-  const load = createContextLoader(findNewest, remembered);
+  const load = createContextLoader(remembered);
   await load(db, [first]);
 
   const { promise: asked, resolve: tellAsked } = Promise.withResolvers<void>();
@@ -79,7 +78,7 @@ test('a device has its profile even if that is forgotten while others are read',
 test('profiles with the same content are compiled and remembered once', async () => {
   const queues = await insertDevices(100, 1);
   const remembered = new ContextCache(100_000_000, Date.now);
-  const { deviceStates } = await createContextLoader(findNewest, remembered)(database.db, queues);
+  const { deviceStates } = await createContextLoader(remembered)(database.db, queues);
   const pending = [...deviceStates.values()].map((deviceState) => deviceState.pending);
   expect(new Set(pending.map((profile) => profile?.pId)).size).toBe(100);
   expect(new Set(pending.map((profile) => profile?.purposes)).size).toBe(1);
@@ -89,12 +88,12 @@ test('profiles with the same content are compiled and remembered once', async ()
 test('a transaction reads no more than it has room for, but at least one device', async () => {
   const queues = await insertDevices(10, 10, 524_288);
   const remembered = new ContextCache(64 * 2 * 525_000, Date.now);
-  const load = createContextLoader(findNewest, remembered);
+  const load = createContextLoader(remembered);
   const { deviceStates, left } = await load(database.db, queues);
   expect([...deviceStates.keys()]).toEqual(queues.slice(0, 2).map(({ device }) => device.deviceId));
   expect([...left]).toEqual(queues.slice(2));
 
-  const tight = createContextLoader(findNewest, new ContextCache(1, Date.now));
+  const tight = createContextLoader(new ContextCache(1, Date.now));
   const one = await tight(database.db, queues);
   expect(one.deviceStates.size).toBe(1);
   expect(one.left.size).toBe(9);
@@ -103,6 +102,6 @@ test('a transaction reads no more than it has room for, but at least one device'
 test('compiled contents take no room to read', async () => {
   const queues = await insertDevices(10, 1, 524_288);
   const remembered = new ContextCache(64 * 600_000, Date.now);
-  const { left } = await createContextLoader(findNewest, remembered)(database.db, queues);
+  const { left } = await createContextLoader(remembered)(database.db, queues);
   expect(left.size).toBe(0);
 });

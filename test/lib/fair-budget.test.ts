@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { expect, test } from 'vitest';
 import { FairBudget, MemoryBudget, type Reservation } from '../../src/lib/fair-budget.ts';
 
@@ -121,4 +122,18 @@ test('who may have nothing is refused in time, and who has gone leaves the line'
   leave();
   expect(await after).toBe('done');
   expect([budget.used, budget.waiting]).toEqual([0, 0]);
+});
+
+test('whoever waited for a place leaves no listener behind', async () => {
+  const budget = new FairBudget({ most: 1, mostOfKey: () => 1 });
+  const { signal } = new AbortController();
+  const refuse = () => new Error('too many');
+  const leave = await budget.take('a', { refuse });
+  const second = budget.take('b', { signal, refuse });
+  expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+  leave();
+  (await second)();
+  await expect(budget.take('c', { signal, withinMs: 1, refuse })).resolves.toBeTypeOf('function');
+  await expect(budget.take('d', { signal, withinMs: 1, refuse })).rejects.toThrow('too many');
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
 });

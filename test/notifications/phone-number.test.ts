@@ -3,7 +3,8 @@ import defaults from '../../config/default.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { normalizePhoneNumber } from '../../src/contract/values.ts';
 import { createNumberRule } from '../../src/notifications/recipients.ts';
-import { findFirstSms, warnOfNumbers } from '../../src/notifications/warnings.ts';
+import { createInstallWarnings } from '../../src/notifications/warnings.ts';
+import { testDatabase } from '../support/database.ts';
 
 test.each([
   ['+420777123456', '+420777123456'],
@@ -64,6 +65,8 @@ describe('allowed prefixes', () => {
   ])('a mobile number such as %s is allowed', (number) => expect(isAllowed(number)).toBe(true));
 });
 
+const database = await testDatabase();
+
 describe('warnings about the numbers of a purpose', () => {
   const purposeOf = (actions: unknown) =>
     Purpose.parse({
@@ -74,9 +77,16 @@ describe('warnings about the numbers of a purpose', () => {
         { stId: 2, events: [{ evId: 1, actions }] },
       ],
     });
-  const isAllowed = createNumberRule(['+', '!+1900']);
-  const warning = (actions: unknown) =>
-    warnOfNumbers([purposeOf(actions)], (index) => `/purposes/${index}`, isAllowed);
+  const { warnOfNumbers, warnOfSms } = createInstallWarnings({
+    db: database.db,
+    clock: Date.now,
+    isAllowedNumber: createNumberRule(['+', '!+1900']),
+    isSmsForAll: false,
+  });
+  const pathOf = (index: number) => `/purposes/${index}`;
+  const codesOf = async (actions: unknown) =>
+    (await warnOfSms(1, [purposeOf(actions)], pathOf)).map(({ code }) => code);
+  const warning = (actions: unknown) => warnOfNumbers([purposeOf(actions)], pathOf);
 
   test('name each wrong number at its place', () => {
     const phoneNumber = ['+420777', 'client:admin', '+1 900 555'];
@@ -87,10 +97,15 @@ describe('warnings about the numbers of a purpose', () => {
     expect(warnings[1]?.message).toMatch(/\+1900555.*operator/);
   });
 
-  test('are absent if no SMS is sent', () => {
+  test('are absent if no SMS is sent', async () => {
     for (const actions of [{}, { sms: { phoneNumber: ['x'] } }, { sms: { text: 'Hot' } }]) {
       expect(warning(actions)).toEqual([]);
-      expect(findFirstSms([purposeOf(actions)], () => '')).toBeNull();
+      expect(await codesOf(actions)).not.toContain('sms-not-allowed');
     }
+  });
+
+  test('say that the account may send no SMS', async () => {
+    const actions = { sms: { text: 'Hot', phoneNumber: ['+420777123456'] } };
+    expect(await codesOf(actions)).toContain('sms-not-allowed');
   });
 });

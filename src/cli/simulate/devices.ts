@@ -42,10 +42,10 @@ export type Protocol = (typeof protocols)[number];
 /** Sends a payload to a topic below `up/`. Resolves when it is acknowledged, and rejects if it never will be. */
 type Send = (topic: string, payload: string) => Promise<void>;
 
-/** A device's behaviour over any protocol. `hear` receives the messages below `down/`. */
+/** A device's behaviour over any protocol. `onMessage` receives the messages below `down/`. */
 function createBehaviour({ index, tally }: DeviceOptions, send: Send) {
   const accepted = Promise.withResolvers<void>();
-  function hear(topic: string, payload: unknown): void {
+  function onMessage(topic: string, payload: unknown): void {
     if (topic === 'display') tally.events += 1;
     if (topic === 'errors') {
       tally.refused += 1;
@@ -57,7 +57,7 @@ function createBehaviour({ index, tally }: DeviceOptions, send: Send) {
       send('profile', answer).then(accepted.resolve, () => undefined);
     }
   }
-  return { hear, accepted: accepted.promise, ...createPublisher(send, index, tally) };
+  return { onMessage, accepted: accepted.promise, ...createPublisher(send, index, tally) };
 }
 
 function createPublisher(send: Send, index: number, tally: Tally) {
@@ -195,7 +195,7 @@ export async function connectHttpDevice(options: DeviceOptions): Promise<Simulat
     last = sent.catch(() => undefined);
     await sent;
   };
-  const { hear, ...behaviour } = createBehaviour(options, send);
+  const { onMessage, ...behaviour } = createBehaviour(options, send);
 
   async function poll(): Promise<void> {
     for (let after = ''; ;) {
@@ -208,7 +208,7 @@ export async function connectHttpDevice(options: DeviceOptions): Promise<Simulat
       for (const { topic, payload } of answer.messages)
         if (topic === 'token')
           headers.Authorization = `Bearer ${NewToken.parse(payload).deviceAuthToken}`;
-        else hear(topic, payload);
+        else onMessage(topic, payload);
     }
   }
 
@@ -247,7 +247,7 @@ export async function connectMqttDevice(options: DeviceOptions): Promise<Simulat
     await moved;
     await client.publishAsync(`devices/${uuid}/up/${topic}`, payload, { qos: 1 });
   };
-  const { hear, ...behaviour } = createBehaviour(options, send);
+  const { onMessage, ...behaviour } = createBehaviour(options, send);
   await listen();
 
   function connect(password: string): Promise<MqttClient> {
@@ -274,7 +274,7 @@ export async function connectMqttDevice(options: DeviceOptions): Promise<Simulat
     listening.on('message', (topic, payload) => {
       const name = topic.slice(topic.lastIndexOf('/') + 1);
       const message: unknown = JSON.parse(payload.toString('utf8'));
-      if (name !== 'token') return hear(name, message);
+      if (name !== 'token') return onMessage(name, message);
       const { deviceAuthToken } = NewToken.parse(message);
       moved = logInWith(deviceAuthToken).catch((error: unknown) => {
         tally.firstRefusal ??= String(error);

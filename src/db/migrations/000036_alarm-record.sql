@@ -22,11 +22,27 @@ alter table alarm
 create index alarm_extreme_due on alarm (extreme_due_at) where extreme_due_at is not null;
 create index alarm_over on alarm (device_id, over_at) where over_at is not null;
 
+-- What people wrote about it: `{ ts, by, on, text }`, at most twenty.
+alter table alarm add column notes json not null default '[]';
+
+-- Of an alarm that a person closed. `closed_with`: what opening it again within a minute restores. `again_at`: its
+-- condition held, and if it still does by then another alarm opens; null: it does not hold any more.
+alter table alarm
+  add column closed_with json,
+  add column again_at timestamptz;
+create index alarm_again on alarm (again_at) where again_at is not null;
+create index alarm_again_device on alarm (device_id) where again_at is not null;
+
 -- Down Migration
 
+drop index alarm_again_device;
+drop index alarm_again;
 drop index alarm_over;
 drop index alarm_extreme_due;
 alter table alarm
+  drop column notes,
+  drop column closed_with,
+  drop column again_at,
   drop column conditions,
   drop column fired_with,
   drop column extreme,

@@ -205,9 +205,9 @@ export class MessageEvaluation {
 
   /** Evaluates a measurement that is new to the device's purposes, as of `t`. */
   measure(measurement: Measurement, t: number): void {
-    if (this.#evaluator) this.#judge(this.#evaluator, measurement, t);
+    if (this.#evaluator) this.#evaluate(this.#evaluator, measurement, t);
     if (this.#deviceState.waitingSenses)
-      this.#deviceState = hear(this.#deviceState, { sId: measurement.sId, t }, this.#scope);
+      this.#deviceState = signalHeard(this.#deviceState, { sId: measurement.sId, t }, this.#scope);
   }
 
   /** A measurement is not evaluated. Alarms of its sense may have to look at it. */
@@ -219,7 +219,7 @@ export class MessageEvaluation {
     this.#late.set(sId, { sId, fromTs: Math.min(fromTs, ts), toTs: Math.max(toTs, ts) });
   }
 
-  #judge(evaluator: Evaluator, measurement: Measurement, t: number): void {
+  #evaluate(evaluator: Evaluator, measurement: Measurement, t: number): void {
     const before = evaluator.cost;
     if (this.#before.evidenceLog) this.#evaluated.push(measurement);
     const moment = { t, arrivedTs: this.#scope.arrivedTs };
@@ -285,7 +285,7 @@ function move(
  * A sense was heard at `t`. If an alarm of the device waits for a fresh measurement of it, alarms are signalled. Call
  * this after the measurement was evaluated, which may have ended the alarm.
  */
-function hear(
+function signalHeard(
   deviceState: DeviceState,
   { sId, t }: { sId: string; t: number },
   scope: MessageScope,

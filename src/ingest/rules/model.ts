@@ -63,7 +63,7 @@ export type RejectionRow = Rejection & {
   payload: string;
 };
 
-export type ProfileAnswerRow = {
+type ProfileAnswerRow = {
   deviceId: number;
   pId: string;
   state: 'current' | 'rejected';
@@ -73,7 +73,7 @@ export type ProfileAnswerRow = {
 };
 
 /** A text for the device's display, kept for when it reconnects. `message`: what to send if it is connected. */
-export type DisplayRow = {
+type DisplayRow = {
   deviceId: number;
   puId: number;
   stId: number;

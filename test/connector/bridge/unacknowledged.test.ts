@@ -83,7 +83,7 @@ test('reading continues when there is room again, in messages and in bytes', () 
     let reads = 0;
     for (const one of held) {
       unacknowledged.hold(one);
-      unacknowledged.whenRoom(() => (reads += 1));
+      unacknowledged.whenFree(() => (reads += 1));
     }
     expect(reads).toBe(1);
     unacknowledged.settle(held[1] as UnacknowledgedPacket);

@@ -40,6 +40,7 @@ export type Alarm = {
   overTs: number | null;
   overArrivedTs: number | null;
   closedTs: number | null;
+  notes: { on: string; text: string }[];
   closedBy?: string;
   notNotified?: string;
 };

@@ -76,7 +76,7 @@ export async function raiseAlarms(
   const [acknowledged, snoozed, closed] = raised.map(({ alarmId }) => `/v2/alarms/${alarmId}`);
   await change('POST', `${acknowledged}/acknowledge`);
   await change('POST', `${snoozed}/snooze`, { untilTs: nowTs + 48 * hourMs, reason: 'on Monday' });
-  await change('POST', `${closed}/close`);
+  await change('POST', `${closed}/close`, { note: 'It is being repaired.', force: true });
   await asDevice(site, room, ({ publish }) => publish('up/measurements', { sId: '0x01', val: 4 }));
 
   const untilTs = nowTs + 72 * hourMs;

@@ -53,7 +53,7 @@ const act = (alarmId: number, what: string, method: 'POST' | 'DELETE' = 'POST', 
   call(method, `/v2/alarms/${alarmId}/${what}`, body === undefined ? {} : { body });
 
 export const acknowledgeAlarm = (alarmId: number) => act(alarmId, 'acknowledge');
-export const closeAlarm = (alarmId: number) => act(alarmId, 'close');
+export const closeAlarm = (alarmId: number) => act(alarmId, 'close', 'POST', { force: true });
 export const unsnoozeAlarm = (alarmId: number) => act(alarmId, 'snooze', 'DELETE');
 export const snoozeAlarm = (alarmId: number, body: { untilTs: number; reason?: string }) =>
   act(alarmId, 'snooze', 'POST', body);

@@ -287,6 +287,7 @@ export const accountLists: Record<keyof typeof enAccountLists, string> = {
   'audit.device-token-retired': 'Altes Gerätepasswort ungültig geworden',
   'audit.alarm-acknowledged': 'Alarm quittiert',
   'audit.alarm-closed': 'Alarm geschlossen',
+  'audit.alarm-reopened': 'Alarm wieder geöffnet',
   'audit.alarm-snoozed': 'Alarm aufgeschoben',
   'audit.alarm-unsnoozed': 'Aufschub eines Alarms beendet',
   'audit.device-muted': 'Gerät stummgeschaltet',

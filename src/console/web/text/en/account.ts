@@ -280,6 +280,7 @@ export const accountLists = {
   'audit.device-token-retired': 'Old device password retired',
   'audit.alarm-acknowledged': 'Alarm acknowledged',
   'audit.alarm-closed': 'Alarm closed',
+  'audit.alarm-reopened': 'Alarm reopened',
   'audit.alarm-snoozed': 'Alarm snoozed',
   'audit.alarm-unsnoozed': 'Alarm snooze ended',
   'audit.device-muted': 'Device muted',

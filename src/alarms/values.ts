@@ -1,7 +1,36 @@
 import type { AlarmValue } from '../contract/alarm.ts';
+import { lastOf, type Position } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Alarm } from './rules.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
+
+type Value = number | Position;
+
+/** The newest values of senses. Values that share a timestamp are in order; `last`: the last one, if not in `vals`. */
+export type Newest = Readonly<Record<string, { ts: number; vals: Value[]; last?: Value }>>;
+
+/** Reads the newest values of these senses, by device. */
+export type FindNewest = (
+  sql: Sql,
+  wanted: { deviceId: number; sId: string }[],
+) => Promise<ReadonlyMap<number, Newest>>;
+
+/** The newest value of each of an alarm's senses. */
+export function newestOf(
+  { device, sIds, event }: Pick<Alarm, 'device' | 'sIds' | 'event'>,
+  newest: ReadonlyMap<number, Newest>,
+): AlarmValue[] {
+  const own = newest.get(device.deviceId) ?? {};
+  return sIds.flatMap((sId) => {
+    const value = Object.hasOwn(own, sId) ? own[sId] : undefined;
+    const val = lastOf(value);
+    if (!value || val === undefined) return [];
+    if (typeof val === 'number') return [{ sId, val, ts: value.ts }];
+    // The position only, not whether it meets the condition: for that, show the value that the event compared.
+    const told = event.cause.senses.find((sense) => sense.sId === sId);
+    return [{ sId, val: told?.val ?? 0, ts: value.ts, lat: val.lat, long: val.long }];
+  });
+}
 
 // How far beyond its limit was it? The extreme of an open alarm is read when somebody asks. That of a closed one is kept:
 // the alarm's timer reads it after the alarm closed, and again after a late measurement fell inside.

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { coldAgain, purposeOf, warm } from './purposes.ts';
+import { minuteMs, startTimeline, type Account, type Timeline } from './timeline.ts';
+
+let timeline: Timeline;
+beforeAll(async () => void (timeline = await startTimeline()));
+afterAll(() => timeline?.close());
+
+const moving = warm(1, { actions: { engine: { gotoStId: 2 } } });
+const twoStates = purposeOf([moving], [coldAgain(2, 1)]);
+
+type Refused = { status: number; type: string; values: { sId: string; val: number; ts: number }[] };
+
+const post = ({ app }: Account, alarmId: string, what: string, body?: object) =>
+  app.call('POST', `/v2/alarms/${alarmId}/${what}`, body);
+/** The body of an answer that is not 200. */
+async function refused(account: Account, alarmId: string, what: string): Promise<Refused> {
+  const { message } = await post(account, alarmId, what).then(
+    () => new Error('{ "status": 200 }'),
+    (error: unknown) => error as Error,
+  );
+  return JSON.parse(message.slice(message.indexOf('{'))) as Refused;
+}
+const newest = async (account: Account) => {
+  const [alarm] = await account.alarms();
+  if (!alarm) throw new Error('There is no alarm.');
+  return alarm;
+};
+
+/** An account with an alarm that somebody was told of. */
+async function alarmed(purpose: object) {
+  const account = await timeline.openAccount();
+  const sensor = await account.addDevice([purpose]);
+  await sensor.measure({ val: 13.2 });
+  await account.toldOf('alarm.opened', 1);
+  await expect.poll(async () => (await newest(account)).told).toBe('told');
+  return { account, sensor, alarm: await newest(account) };
+}
+
+it('while its condition holds an alarm is closed only by force; the answer says the newest values', async () => {
+  const { account, sensor, alarm } = await alarmed(twoStates);
+  await sensor.measure({ val: 13.9 });
+  const answer = await refused(account, alarm.alarmId, 'close');
+  expect(answer).toMatchObject({
+    status: 409,
+    type: 'urn:sensorium:error:condition-holds',
+    values: [{ sId: '0x01', val: 13.9 }],
+  });
+  expect(answer.values[0]?.ts).toBeGreaterThan(alarm.beganTs ?? Infinity);
+  expect(await newest(account)).toMatchObject({ state: 'open', notes: [] });
+  await post(account, alarm.alarmId, 'acknowledge', { note: 'I am looking.' });
+  await post(account, alarm.alarmId, 'close', { note: 'The sensor is broken.', force: true });
+  expect(await newest(account)).toMatchObject({
+    state: 'closed',
+    closedBy: 'person',
+    overTs: null,
+    notes: [
+      { on: 'acknowledge', text: 'I am looking.' },
+      { on: 'close', text: 'The sensor is broken.' },
+    ],
+  });
+  await post(account, alarm.alarmId, 'close');
+});
+
+it('within a minute the closing is taken back: acknowledgement and announcement are as before, nobody is told', async () => {
+  const { account, sensor, alarm } = await alarmed(twoStates);
+  const { alarmId } = alarm;
+  await post(account, alarmId, 'acknowledge');
+  const before = await newest(account);
+  await post(account, alarmId, 'close', { force: true });
+  await post(account, alarmId, 'reopen');
+  await post(account, alarmId, 'reopen');
+  expect(await newest(account)).toEqual(before);
+  await sensor.measure({ val: 7 });
+  expect(await newest(account)).toMatchObject({ alarmId, closedBy: 'left-state' });
+  expect(await refused(account, alarmId, 'reopen')).toMatchObject({ status: 409 });
+  expect(account.told()).toHaveLength(1);
+});
+
+it('not later than that, and not once the condition has ended', async () => {
+  const { account, alarm } = await alarmed(twoStates);
+  await post(account, alarm.alarmId, 'close', { force: true });
+  timeline.advance(61_000);
+  expect(await refused(account, alarm.alarmId, 'reopen')).toMatchObject({ status: 409 });
+  const other = await alarmed(twoStates);
+  await post(other.account, other.alarm.alarmId, 'close', { force: true });
+  await other.sensor.measure({ val: 7 });
+  expect(await refused(other.account, other.alarm.alarmId, 'reopen')).toMatchObject({
+    status: 409,
+    detail: 'The condition of this alarm has ended since.',
+  });
+});
+
+it('an alarm that the event opened meanwhile becomes part of the reopened one', async () => {
+  const { account, sensor, alarm } = await alarmed(purposeOf([warm(1)]));
+  await post(account, alarm.alarmId, 'close', { force: true });
+  await sensor.measure({ val: 14 });
+  expect(await account.alarms()).toMatchObject([{ state: 'open' }, { state: 'closed' }]);
+  await post(account, alarm.alarmId, 'reopen');
+  const { alarmId, beganTs } = alarm;
+  expect(await account.alarms()).toMatchObject([
+    { alarmId, state: 'open', firings: 2, beganTs, told: 'told' },
+  ]);
+  await sensor.measure({ val: 7 });
+  expect(await account.alarms()).toMatchObject([{ alarmId, closedBy: 'cleared' }]);
+});
+
+it('what still holds 30 minutes after it was closed by force opens and is told again, also after a mute', async () => {
+  const { account, sensor, alarm } = await alarmed(twoStates);
+  await post(account, alarm.alarmId, 'close', { force: true });
+  await sensor.measure({ val: 13.4 });
+  timeline.advance(29 * minuteMs);
+  await sensor.measure({ val: 13.5 });
+  expect(await account.alarms()).toMatchObject([{ state: 'closed' }]);
+  timeline.advance(minuteMs);
+  await account.toldOf('alarm.opened', 2);
+  const { beganTs } = alarm;
+  await expect
+    .poll(() => account.alarms())
+    .toMatchObject([
+      { state: 'open', beganTs, told: 'told' },
+      { alarmId: alarm.alarmId, state: 'closed' },
+    ]);
+  const again = await newest(account);
+  const mute = `/v2/devices/${sensor.uuid}/mute`;
+  await account.app.call('PUT', mute, { untilTs: timeline.now() + 60 * minuteMs });
+  await post(account, again.alarmId, 'close', { force: true });
+  timeline.advance(31 * minuteMs);
+  await expect.poll(async () => (await newest(account)).state).toBe('open');
+  expect(account.told()).toHaveLength(2);
+  timeline.advance(30 * minuteMs);
+  await account.toldOf('alarm.opened', 3);
+  await sensor.measure({ val: 7 });
+  expect(await newest(account)).toMatchObject({ closedBy: 'left-state', beganTs });
+});
+
+it('what does not hold any more opens nothing', async () => {
+  const { account, sensor, alarm } = await alarmed(twoStates);
+  await post(account, alarm.alarmId, 'close', { force: true });
+  await sensor.measure({ val: 7 });
+  timeline.advance(31 * minuteMs);
+  const other = await alarmed(twoStates);
+  await post(other.account, other.alarm.alarmId, 'close', { force: true });
+  timeline.advance(31 * minuteMs);
+  await other.account.toldOf('alarm.opened', 2);
+  expect(await account.alarms()).toHaveLength(1);
+});
