@@ -119,7 +119,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await act('Close');
     await page
       .getByRole('dialog')
-      .getByText(/^It is \d+\.\d\u00a0°C, above 8\u00a0°C\.$/)
+      .getByText(/^It is \d+\.\d\u00a0°C, above 8\u00a0°C\./)
       .waitFor();
     await act('Close anyway');
     await page.getByText('No acknowledged alarms').waitFor();

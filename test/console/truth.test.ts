@@ -432,6 +432,15 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     type Alarms = { alarms: { state: string }[] };
     const { alarms } = await call<Alarms>('GET', `/v2/alarms?device=${uuid}`);
     expect(alarms.map(({ state }) => state)).toEqual(['open', 'closed']);
+    // Closed all the same, with a note; and taken back.
+    await page.getByRole('button', { name: 'Close', exact: true }).click();
+    await page.getByLabel('Note (optional)').fill('Sensor in the sun');
+    await page.getByRole('button', { name: 'Close anyway' }).click();
+    await page.locator('.alarm').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.locator('.alarm').getByText('Sensor in the sun').waitFor();
+    const again = await call<Alarms>('GET', `/v2/alarms?device=${uuid}`);
+    expect(again.alarms.map(({ state }) => state)).toEqual(['open', 'closed']);
     expect(faults).toEqual([]);
   });
 

@@ -102,6 +102,11 @@ function AlarmTimes({ alarm }: { alarm: ListedAlarm }) {
           ` ${t('alarms.closedAt', { ...time(closedTs), why: t(`alarms.closedBy.${closedBy}`) })}`}
         {closedTs === null && endsTs !== null && ` ${t('alarms.ends', time(endsTs))}`}
       </p>
+      {alarm.notes.map(({ ts, text }) => (
+        <p key={ts} class="alarm-note">
+          {t('alarms.noted', { time: formatTime(ts), text })}
+        </p>
+      ))}
       {snoozed && (
         <Quiet text={t('alarms.snoozed', time(snoozed.untilTs))} reason={snoozed.reason} />
       )}

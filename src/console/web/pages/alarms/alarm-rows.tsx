@@ -197,7 +197,7 @@ function Selected({ alarms, latestOf, onEnd }: SelectedProps) {
           title={count('alarms.closeMany', alarms.length)}
           action={holding > 0 ? t('alarms.closeAnyway') : t('alarms.close')}
           onCancel={() => setAsking(null)}
-          onConfirm={() => each(({ alarmId }) => closeAlarm(alarmId))}
+          onConfirm={() => each(({ alarmId }) => closeAlarm(alarmId, { force: true }))}
         >
           {holding > 0 && <p>{count('alarms.closeHolding', holding)}</p>}
           <p class="fine">{t('alarms.closeHint')}</p>

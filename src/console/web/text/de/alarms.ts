@@ -25,6 +25,10 @@ export const alarms: Record<keyof typeof en, string> = {
     '{count} Gerät hat keine Grenzen. Für dieses Gerät öffnet sich kein Alarm.',
   'alarms.withoutLimits.other':
     '{count} Geräte haben keine Grenzen. Für diese Geräte öffnet sich kein Alarm.',
+  'alarms.withNote': 'Mit Notiz quittieren',
+  'alarms.note': 'Notiz (freiwillig)',
+  'alarms.noteHint': 'Was vorgefunden und was getan wurde. Die Notiz bleibt beim Alarm.',
+  'alarms.noted': 'Notiz, {time}: {text}',
   'alarms.inHand': 'Nichts Neues zu tun',
   'alarms.inHandHint': 'Alle offenen Alarme sind quittiert.',
   'alarms.toAcknowledged': 'Quittierte Alarme anzeigen',

@@ -41,6 +41,7 @@ export const shell: Record<keyof typeof enShell, string> = {
   'common.reveal': 'Anzeigen',
   'common.hide': 'Ausblenden',
   'common.loading': 'Lädt …',
+  'common.undone': 'Rückgängig gemacht.',
   'common.next': 'Nächste Seite',
   'common.first': 'Erste Seite',
   'common.justNow': 'gerade eben',

@@ -39,6 +39,7 @@ export const shell = {
   'common.reveal': 'Show',
   'common.hide': 'Hide',
   'common.loading': 'Loading …',
+  'common.undone': 'Undone.',
   'common.next': 'Next page',
   'common.first': 'First page',
   'common.justNow': 'just now',
