@@ -32,13 +32,7 @@ export type HttpDevice = {
   line: InLine[];
   timer: NodeJS.Timeout | null;
   /** When `presence` was last told that the device sent something. */
-  toldMs: number;
-};
-
-type DevicesOptions = {
-  ports: Pick<ConnectorPorts, 'presence'>;
-  deviceLimits: DeviceLimits;
-  now: MonotonicClock;
+  seenReportedMs: number;
 };
 
 /** The longest that an answer is delayed. A device that would have to wait longer is told so instead. */
@@ -48,7 +42,15 @@ const seenEveryMs = 1_000;
 export type HttpDevices = ReturnType<typeof createHttpDevices>;
 
 /** Devices that send over HTTP. They have the same rates as over MQTT, and each one's messages keep their order. */
-export function createHttpDevices({ ports, deviceLimits, now }: DevicesOptions) {
+export function createHttpDevices({
+  ports,
+  deviceLimits,
+  now,
+}: {
+  ports: Pick<ConnectorPorts, 'presence'>;
+  deviceLimits: DeviceLimits;
+  now: MonotonicClock;
+}) {
   const devices = new Map<number, HttpDevice>();
 
   function deviceOf(identity: DeviceIdentity): HttpDevice {
@@ -60,7 +62,7 @@ export function createHttpDevices({ ports, deviceLimits, now }: DevicesOptions) 
       upPrefix: upPrefix(identity.uuid),
       line: [],
       timer: null,
-      toldMs: -Infinity,
+      seenReportedMs: -Infinity,
     };
     devices.set(identity.deviceId, device);
     return device;
@@ -69,8 +71,8 @@ export function createHttpDevices({ ports, deviceLimits, now }: DevicesOptions) 
   /** Notes that something of the device was read. */
   function tellSeen(device: HttpDevice): void {
     const monotonicMs = now();
-    if (monotonicMs - device.toldMs < seenEveryMs) return;
-    device.toldMs = monotonicMs;
+    if (monotonicMs - device.seenReportedMs < seenEveryMs) return;
+    device.seenReportedMs = monotonicMs;
     ports.presence(device.identity, 'seen');
   }
 
@@ -240,13 +242,6 @@ export function readCredentials(header: string | undefined, uuid: string): Devic
   return { username: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-type ProblemOptions = {
-  retryAfterSeconds?: number;
-  headers?: Record<string, string>;
-  errors?: { path: string; message: string }[];
-  cause?: unknown;
-};
-
 /** Why a device's request is not answered with 200, as in RFC 9457. `code` is for programs. */
 export class HttpProblem extends Error {
   readonly status: number;
@@ -254,7 +249,17 @@ export class HttpProblem extends Error {
   readonly headers: Record<string, string>;
   readonly errors: { path: string; message: string }[] | undefined;
 
-  constructor(status: number, code: string, detail: string, options: ProblemOptions = {}) {
+  constructor(
+    status: number,
+    code: string,
+    detail: string,
+    options: {
+      retryAfterSeconds?: number;
+      headers?: Record<string, string>;
+      errors?: { path: string; message: string }[];
+      cause?: unknown;
+    } = {},
+  ) {
     super(detail, { cause: options.cause });
     const { retryAfterSeconds, headers = {}, errors } = options;
     this.status = status;

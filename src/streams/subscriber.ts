@@ -137,7 +137,7 @@ export type NextSlice = () => Promise<void>;
  * between two pieces. Accounts take turns.
  */
 export function createSlices(): (accountId: number) => NextSlice {
-  const turns = new LoopScheduler({ perTurn: 1 });
+  const turns = new LoopScheduler({ mostPerTurn: 1 });
   return (accountId) => () =>
     new Promise((resolve) => {
       turns.wait({ address: `${accountId}`, who: '' }, resolve);
