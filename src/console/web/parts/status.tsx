@@ -63,16 +63,25 @@ export function Ago({ ts }: { ts: number | null }) {
   );
 }
 
-type Chip = { label: string; to: string; isOn: boolean; count?: number | undefined };
+type Chip = {
+  label: string;
+  to: string;
+  isOn: boolean;
+  count?: number | undefined;
+  /** There are more than `count`. */
+  isMore?: boolean;
+};
 
 /** Filters as links: each is in the URL. */
 export function Chips({ label, chips }: { label: string; chips: Chip[] }) {
   return (
     <nav class="chips" aria-label={label}>
-      {chips.map(({ label, to, isOn, count }) => (
+      {chips.map(({ label, to, isOn, count, isMore = false }) => (
         <Link key={label} to={to} class="chip" aria-current={isOn ? 'true' : undefined}>
           {label}
-          {count !== undefined && <span class="chip-count">{formatNumber(count)}</span>}
+          {count !== undefined && (
+            <span class="chip-count">{`${formatNumber(count)}${isMore ? '+' : ''}`}</span>
+          )}
         </Link>
       ))}
     </nav>

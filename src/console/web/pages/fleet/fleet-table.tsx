@@ -2,14 +2,16 @@ import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { FleetFilter, ListedDevice } from '../../api/devices.ts';
 import { useLatest } from '../../api/measurements.ts';
-import type { DeviceAction, LatestView } from '../../api/types.ts';
+import type { DeviceAction, LatestView, ListedAlarm } from '../../api/types.ts';
 import { here, queryOf, setQuery } from '../../app/router.ts';
 import { accountOf } from '../../app/session.ts';
+import { openList } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Ago, Muted, Status } from '../../parts/status.tsx';
 import { formatFullTime, formatNumber, formatTime, formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
+import { isBeyond } from '../alarms/about.ts';
 import { nameOf, toDeviceFilter } from './filter.tsx';
 
 /** A page of devices; below 700 px each is a row of two lines. */
@@ -96,6 +98,7 @@ type RowProps = { device: ListedDevice; values: LatestView[]; page: readonly Lis
 
 function Row({ device, values, page }: RowProps) {
   const { uuid, serial, labels, lastSeenTs } = device;
+  const alarms = openList.value.filter(({ deviceAuthUuid }) => deviceAuthUuid === uuid);
   const name = device.name || t('fleet.unnamed');
   const isOn = isSelected(uuid);
   return (
@@ -117,13 +120,15 @@ function Row({ device, values, page }: RowProps) {
         {serial && <span class="fine">{serial}</span>}
       </th>
       <td class="fleet-state">
-        <State device={device} />
+        <State device={device} alarms={alarms} />
       </td>
       <td class="fleet-values">
         {values.slice(0, 3).map(({ sId, val, name, unit, decimals }) => (
           <span key={sId} class="fleet-value" title={name ?? sId}>
             {unit === undefined && <span class="fine">{name ?? sId} </span>}
-            {formatValue(val, { unit, decimals })}
+            <span class={isBeyond({ sId, val }, alarms) ? 'beyond' : undefined}>
+              {formatValue(val, { unit, decimals })}
+            </span>
           </span>
         ))}
       </td>
@@ -206,7 +211,7 @@ export const toTarget = (of: Selection): Pick<DeviceAction, 'deviceAuthUuids' | 
     : { deviceAuthUuids: [...of.names.keys()] };
 
 /** Problems of a device first; that it is connected only if there are none. */
-function State({ device }: { device: ListedDevice }) {
+function State({ device, alarms }: { device: ListedDevice; alarms: readonly ListedAlarm[] }) {
   const { uuid, alarmSinceTs, openAlarms = 1, refusedTs, connected } = device;
   const isWrong = alarmSinceTs !== undefined || refusedTs !== undefined;
   return (
@@ -214,9 +219,7 @@ function State({ device }: { device: ListedDevice }) {
       {alarmSinceTs !== undefined && (
         <span class="status status-alarm" title={formatFullTime(alarmSinceTs)}>
           <Icon name="warn" />
-          {openAlarms > 1
-            ? t('fleet.alarms', { count: formatNumber(openAlarms), time: formatTime(alarmSinceTs) })
-            : t('fleet.alarm', { time: formatTime(alarmSinceTs) })}
+          <span class="status-text">{sayAlarms(alarms, openAlarms, alarmSinceTs)}</span>
         </span>
       )}
       {refusedTs !== undefined && (
@@ -228,4 +231,12 @@ function State({ device }: { device: ListedDevice }) {
       {!(isWrong && connected) && <Status {...device} />}
     </div>
   );
+}
+
+/** What is wrong and since when: by name, if it is among the alarms that the page knows, and the only one. */
+function sayAlarms(known: readonly ListedAlarm[], number: number, sinceTs: number): string {
+  const time = formatTime(sinceTs);
+  if (number > 1) return t('fleet.alarms', { count: formatNumber(number), time });
+  const name = known[0]?.eventName;
+  return name ? t('fleet.alarmNamed', { name, time }) : t('fleet.alarm', { time });
 }

@@ -20,6 +20,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'fleet.lastSeen': 'Zuletzt gesehen',
   'fleet.labels': 'Labels',
   'fleet.alarm': 'Alarm seit {time}',
+  'fleet.alarmNamed': '{name}, seit {time}',
   'fleet.alarms': '{count} Alarme seit {time}',
   'fleet.refusedAt': 'Anmeldung abgewiesen, zuletzt {time}',
   'fleet.unnamed': 'Gerät ohne Namen',

@@ -18,6 +18,7 @@ export const fleet = {
   'fleet.lastSeen': 'Last seen',
   'fleet.labels': 'Labels',
   'fleet.alarm': 'Alarm since {time}',
+  'fleet.alarmNamed': '{name}, since {time}',
   'fleet.alarms': '{count} alarms since {time}',
   'fleet.refusedAt': 'Login refused, most recently at {time}',
   'fleet.unnamed': 'Device without a name',
