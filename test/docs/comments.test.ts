@@ -19,7 +19,7 @@ test('comments are at most 120 columns wide', () => {
     readFileSync(file, 'utf8')
       .split('\n')
       .flatMap((line, index) =>
-        [...line].length > widest && comment.test(line) ? [`${file}:${index + 1}`] : [],
+        line.length > widest && comment.test(line) ? [`${file}:${index + 1}`] : [],
       ),
   );
   expect(wide).toEqual([]);
