@@ -381,7 +381,8 @@ function limitConnections(server: Server, limits: ConnectionLimits): void {
 /**
  * The number of listening sockets, and so of connections accepted per turn of the event loop. One per turn would be too
  * few: a client's burst would keep others waiting to be accepted. With 16, a device that opens a connection for each
- * message waited for up to a second beside 2,000 new connections a second; with 64 a turn took too long for everybody else.
+ * message waited for up to a second beside 2,000 new connections a second; with 64 a turn took too long for everybody
+ * else.
  */
 const sockets = 32;
 /** The backlog of each socket. The kernel may allow less (`net.core.somaxconn`). */

@@ -133,8 +133,8 @@ export function readFairly(exports: ReadFairly, accountId: number, db: Sql): Sql
 export type NextSlice = () => Promise<void>;
 
 /**
- * Allows one piece of work in each iteration of the event loop. However many streams are written to, requests are served
- * between two pieces. Accounts take turns.
+ * Allows one piece of work in each iteration of the event loop. However many streams are written to, requests are
+ * served between two pieces. Accounts take turns.
  */
 export function createSlices(): (accountId: number) => NextSlice {
   const turns = new LoopScheduler({ mostPerTurn: 1 });

@@ -6,11 +6,8 @@ import { en } from '../../src/console/web/text/en.ts';
 
 const kilobyte = 1_000;
 
-test('the page stays small, and is built quickly', async () => {
-  const startedMs = performance.now();
+test('the page stays small', async () => {
   const files = await bundle();
-  // A second on an idle machine.
-  expect(performance.now() - startedMs).toBeLessThan(10_000);
   const page = files.find(({ name }) => name === 'index.html')?.content ?? '';
   const scripts = files.filter(({ name }) => name.endsWith('.js'));
   const sizeOf = (of: typeof files) =>
