@@ -6,8 +6,11 @@ import { connectAsync, type MqttClient } from 'mqtt';
 import { pino } from 'pino';
 import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { loadConfig } from '../src/config/config.ts';
+import { startThrowAwayCluster } from '../test/support/cluster.ts';
 import { startMailServer } from '../test/support/smtp.ts';
+import { sweepAbandoned } from '../test/support/sweep.ts';
 import { call, registerAccount } from './api.ts';
+import { createReleases } from './releases.ts';
 import { type Entered, heard, listen } from './way/hook.ts';
 
 const usage = `Usage: npm run bench:way -- [options]
@@ -62,11 +65,19 @@ type Way = {
   delivery: Way | null;
 };
 
+const releases = createReleases();
 const mail = await startMailServer();
+releases.defer(() => mail.close());
 const dir = mkdtempSync(join(tmpdir(), 'sensorium-way-'));
+releases.defer(async () => rmSync(dir, { recursive: true, force: true }));
+// One that the next run removes if this one is killed.
+await sweepAbandoned();
+const cluster = await startThrowAwayCluster({ timescaledb: false });
+releases.defer(() => cluster.remove());
 const { startService } = await import('../src/service.ts');
 const config = await loadConfig({
   DATA_DIR: dir,
+  DATABASE_URL: cluster.url(),
   HTTP_HOST: '127.0.0.1',
   HTTP_PORT: '0',
   MQTT_HOST: '127.0.0.1',
@@ -80,12 +91,11 @@ const service = await startService(
   { ...config, console: { enabled: false } },
   pino({ level: 'silent' }),
 );
+releases.defer(() => service.close());
 try {
   await measure(`http://127.0.0.1:${service.addresses.http?.port ?? 0}`);
 } finally {
-  await service.close();
-  await mail.close();
-  rmSync(dir, { recursive: true, force: true });
+  await releases.downTo(0);
 }
 
 async function measure(url: string): Promise<void> {

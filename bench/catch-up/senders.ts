@@ -11,7 +11,7 @@ export type Sending = {
   backlog: Backlog;
 };
 
-/** What is refused for now (429, 503) is sent again after half to one and a half times this. */
+/** What is refused for now (429, 503) is sent again after half to one and a half times this, or as the answer asks. */
 const retryMs = 1_000;
 
 /** Sends all of it over MQTT with QoS 1, or over HTTP; gives what ends that. */
@@ -32,6 +32,7 @@ export function send({ device, port, isHttp, inFlight, backlog }: Sending): () =
     payload: backlog.next,
     onAcknowledged: backlog.acknowledged,
     reconnectDelayMs: retryMs,
+    obeysRetryAfter: true,
     onOffline(_device, reason, status = 503) {
       if (status !== 429 && status !== 503) backlog.failed(new Error(reason));
     },

@@ -27,8 +27,11 @@ export type DeviceSettings = {
 /** What a device reports to its fleet. Called synchronously, so a record written there exists before the send. */
 export type DeviceHooks = {
   online: () => void;
-  /** The connection ended, or was never opened; `returnCode` of a CONNACK that refused it. */
-  offline: (reason: string, returnCode?: number) => void;
+  /**
+   * The connection ended, or was never opened. `returnCode` is that of a CONNACK that refused it, or the status of an
+   * answer over HTTP, which may ask for a pause (`Retry-After`).
+   */
+  offline: (reason: string, returnCode?: number, retryAfterSeconds?: number) => void;
   /**
    * The next message to send, or null for nothing now. May not make a device send. `seq` counts from 0 without gaps.
    */

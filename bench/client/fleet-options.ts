@@ -23,6 +23,8 @@ export type FleetOptions = {
   reconnectDelayMs?: number;
   /** The same after a failed attempt; default `reconnectDelayMs`. */
   retryDelayMs?: number;
+  /** Pauses for at least as long as an answer over HTTP asks (`Retry-After`). */
+  obeysRetryAfter?: boolean;
   /** Default 600. Sends pings unless it is 0. */
   keepaliveSeconds?: number;
   /** The acknowledgement of one message (PUBACK) arrived. */

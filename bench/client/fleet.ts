@@ -71,13 +71,16 @@ export function createFleet(options: FleetOptions): Fleet {
         notify();
         if (pacer === unpaced) devices[index]?.fill();
       },
-      offline(reason, returnCode) {
+      offline(reason, returnCode, retryAfterSeconds = 0) {
         if (isUp) counts.online -= 1;
         if (!closing) counts.lost += 1;
         options.onOffline?.(index, reason, returnCode);
         if (options.reconnectDelayMs === undefined)
           fail(new Error(`Device ${spec.clientId}: ${reason}, CONNACK ${returnCode ?? 'none'}.`));
-        else void reopenLater(index, isUp ? options.reconnectDelayMs : retryDelayMs);
+        else {
+          const leastMs = options.obeysRetryAfter ? retryAfterSeconds * 1_000 : 0;
+          void reopenLater(index, isUp ? options.reconnectDelayMs : retryDelayMs, leastMs);
+        }
         if (!isUp) opener.settled();
         isUp = false;
         notify();
@@ -104,8 +107,9 @@ export function createFleet(options: FleetOptions): Fleet {
       : createDevice(spec, settings, hooks);
   }
 
-  async function reopenLater(index: number, delayMs: number): Promise<void> {
-    await delay(delayMs * (0.5 + Math.random()), undefined, { ref: false });
+  async function reopenLater(index: number, delayMs: number, leastMs: number): Promise<void> {
+    const pauseMs = Math.max(leastMs, delayMs * (0.5 + Math.random()));
+    await delay(pauseMs, undefined, { ref: false });
     opener.add(index);
   }
 

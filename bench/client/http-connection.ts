@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 
-export type HttpAnswer = { status: number; body: string };
+/** `retryAfterSeconds`: 0 if the answer does not say. */
+export type HttpAnswer = { status: number; body: string; retryAfterSeconds: number };
 
 export type HttpConnectionOptions = {
   host: string;
@@ -70,6 +71,7 @@ function readAnswer(bytes: Buffer): { answer: HttpAnswer; bytes: number } | null
   const answer = {
     status: Number(head.slice(9, 12)),
     body: bytes.toString('utf8', from, from + length),
+    retryAfterSeconds: Number(/^retry-after: *(\d+)/im.exec(head)?.[1] ?? 0),
   };
   return { answer, bytes: from + length };
 }

@@ -60,12 +60,13 @@ export function createHttpDevice(
     isOnline = true;
     if (http.pollTopics !== undefined)
       polls = startPolling({ ...at, spec, topics: http.pollTopics, received: hooks.received });
+    const isAgain = waiting.length > 0;
     hooks.online();
-    if (waiting.length > 0) ask();
+    if (isAgain) ask();
     else fill();
   }
 
-  function fail(reason: string, status?: number): void {
+  function fail(reason: string, status?: number, retryAfterSeconds?: number): void {
     if (!isOpen) return;
     isOpen = isOnline = false;
     sent = null;
@@ -74,7 +75,7 @@ export function createHttpDevice(
       connection?.close('reset');
       lanes[lane] = null;
     }
-    hooks.offline(reason, status);
+    hooks.offline(reason, status, retryAfterSeconds);
   }
 
   function fill(): number {
@@ -102,10 +103,10 @@ export function createHttpDevice(
     lane.ask(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
   }
 
-  function onAnswer(lane: number, { status, body }: HttpAnswer): void {
+  function onAnswer(lane: number, { status, body, retryAfterSeconds }: HttpAnswer): void {
     const request = sent;
     if (request === null) return;
-    if (status !== 200) return fail(`HTTP ${status}: ${body}`, status);
+    if (status !== 200) return fail(`HTTP ${status}: ${body}`, status, retryAfterSeconds);
     sent = null;
     if (!http.isKept) {
       lanes[lane]?.close('end');

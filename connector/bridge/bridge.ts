@@ -251,7 +251,7 @@ type Arrival = {
 
 const ingestedAgainMs = 500;
 /** The interval between log lines about devices that are not served. */
-const tellEveryMs = 10_000;
+const logEveryMs = 10_000;
 
 /** Carries messages from the broker to ingest, those of one device in the order in which they came. */
 function createArrivals(deps: ArrivalsDeps) {
@@ -259,7 +259,7 @@ function createArrivals(deps: ArrivalsDeps) {
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();
   const receive = createReceiver({ ...deps, deviceLimits: null });
-  let toldMs = -Infinity;
+  let loggedMs = -Infinity;
 
   async function lookUp(uuid: string): Promise<DeviceIdentity | null> {
     for (;;) {
@@ -292,8 +292,8 @@ function createArrivals(deps: ArrivalsDeps) {
   /** Does not log each message: a whole fleet may go on publishing. The metrics have the count. */
   function tellOfUnknown(uuid: string): void {
     const monotonicMs = now();
-    if (monotonicMs - toldMs < tellEveryMs) return;
-    toldMs = monotonicMs;
+    if (monotonicMs - loggedMs < logEveryMs) return;
+    loggedMs = monotonicMs;
     log.info(
       { event: 'bridge.foreign-device', device: uuid },
       'The broker let in a device that does not exist or whose account is disabled, and the device published.',

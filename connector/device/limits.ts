@@ -197,7 +197,9 @@ export class DeviceLimits {
     return this.#devices.size;
   }
 
-  /** Whether the device may go beyond its rates now. False: others need the machine now, or its daily amount is used up. */
+  /**
+   * Whether the device may go beyond its rates now. False: others need the machine now, or its daily amount is used up.
+   */
   #mayExceed(rates: DeviceRates, monotonicMs: MonotonicMs): boolean {
     const { ports, observe } = this.#options;
     if (!ports.mayCatchUp?.(rates.account.id)) return false;

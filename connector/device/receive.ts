@@ -285,10 +285,10 @@ const longText = 16_384;
 function whyNoJson(text: string, error: unknown, isLine = false): string {
   const found = text.length > longText ? null : findJsonError(text);
   if (found === null) return error instanceof Error ? error.message : '';
-  const told = tellJsonError(found).replaceAll('the end of the file', 'the end of the payload');
+  const message = tellJsonError(found).replaceAll('the end of the file', 'the end of the payload');
   return isLine
-    ? told.replace(/^line \d+, /, '').replaceAll('of the payload', 'of the line')
-    : told;
+    ? message.replace(/^line \d+, /, '').replaceAll('of the payload', 'of the line')
+    : message;
 }
 
 /**
@@ -440,11 +440,11 @@ const maxRemembered = 50_000;
 
 /** Allows one report an hour for each device, as far as this process knows. */
 function createUnknownMemberThrottle(now: MonotonicClock): (uuid: string) => boolean {
-  const toldMs = new LRUCache<string, number>(atMost(maxRemembered));
+  const reportedMs = new LRUCache<string, number>(atMost(maxRemembered));
   return (uuid) => {
     const monotonicMs = now();
-    if (monotonicMs - (toldMs.get(uuid) ?? -Infinity) < hourMs) return false;
-    toldMs.set(uuid, monotonicMs);
+    if (monotonicMs - (reportedMs.get(uuid) ?? -Infinity) < hourMs) return false;
+    reportedMs.set(uuid, monotonicMs);
     return true;
   };
 }

@@ -2,6 +2,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DeviceIdentity, upPrefix } from '../../src/contract/uplink.ts';
+import type { ConnectionPlaces } from '../../src/lib/connection-places.ts';
 import type { UnreadBodies } from '../../src/lib/request-body.ts';
 import { type DeviceLimits, type DeviceRates, lookMs } from '../device/limits.ts';
 import type { LogRefusedLogin, Refusals } from '../device/refused-logins.ts';
@@ -32,13 +33,7 @@ export type HttpDevice = {
   line: InLine[];
   timer: NodeJS.Timeout | null;
   /** When `presence` was last told that the device sent something. */
-  toldMs: number;
-};
-
-type DevicesOptions = {
-  ports: Pick<ConnectorPorts, 'presence'>;
-  deviceLimits: DeviceLimits;
-  now: MonotonicClock;
+  seenReportedMs: number;
 };
 
 /** The longest that an answer is delayed. A device that would have to wait longer is told so instead. */
@@ -48,7 +43,15 @@ const seenEveryMs = 1_000;
 export type HttpDevices = ReturnType<typeof createHttpDevices>;
 
 /** Devices that send over HTTP. They have the same rates as over MQTT, and each one's messages keep their order. */
-export function createHttpDevices({ ports, deviceLimits, now }: DevicesOptions) {
+export function createHttpDevices({
+  ports,
+  deviceLimits,
+  now,
+}: {
+  ports: Pick<ConnectorPorts, 'presence'>;
+  deviceLimits: DeviceLimits;
+  now: MonotonicClock;
+}) {
   const devices = new Map<number, HttpDevice>();
 
   function deviceOf(identity: DeviceIdentity): HttpDevice {
@@ -60,7 +63,7 @@ export function createHttpDevices({ ports, deviceLimits, now }: DevicesOptions) 
       upPrefix: upPrefix(identity.uuid),
       line: [],
       timer: null,
-      toldMs: -Infinity,
+      seenReportedMs: -Infinity,
     };
     devices.set(identity.deviceId, device);
     return device;
@@ -69,8 +72,8 @@ export function createHttpDevices({ ports, deviceLimits, now }: DevicesOptions) 
   /** Notes that something of the device was read. */
   function tellSeen(device: HttpDevice): void {
     const monotonicMs = now();
-    if (monotonicMs - device.toldMs < seenEveryMs) return;
-    device.toldMs = monotonicMs;
+    if (monotonicMs - device.seenReportedMs < seenEveryMs) return;
+    device.seenReportedMs = monotonicMs;
     ports.presence(device.identity, 'seen');
   }
 
@@ -150,8 +153,8 @@ type LoginDeps = {
   refusals: Refusals;
   logRefused: LogRefusedLogin;
   observe: Pick<Observer, 'refused'>;
-  /** Called for each request that was logged in. */
-  onLogin?: ((request: IncomingMessage) => void) | undefined;
+  /** Learns which connections have logged in. */
+  places: Pick<ConnectionPlaces, 'know'> | undefined;
   /** Finds the client's address. Called only where it matters. */
   findAddress: (request: IncomingMessage) => string;
 };
@@ -165,7 +168,7 @@ const maxWaiting = 1_000;
 type Login = (request: IncomingMessage, uuid: string) => Promise<DeviceIdentity>;
 
 export function createLogin(deps: LoginDeps): Login {
-  const { ports, refusals, logRefused, observe, onLogin, findAddress } = deps;
+  const { ports, refusals, logRefused, observe, places, findAddress } = deps;
   /** Connections whose last request was logged in. They do not wait because of failed logins from their address. */
   const letIn = new WeakSet<Socket>();
   let waiting = 0;
@@ -195,7 +198,7 @@ export function createLogin(deps: LoginDeps): Login {
       throw unauthenticated();
     }
     letIn.add(socket);
-    onLogin?.(request);
+    places?.know(socket);
     if (device.uuid !== uuid)
       throw notFound('This path belongs to a different device than the one logged in.');
     return device;
@@ -240,13 +243,6 @@ export function readCredentials(header: string | undefined, uuid: string): Devic
   return { username: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-type ProblemOptions = {
-  retryAfterSeconds?: number;
-  headers?: Record<string, string>;
-  errors?: { path: string; message: string }[];
-  cause?: unknown;
-};
-
 /** Why a device's request is not answered with 200, as in RFC 9457. `code` is for programs. */
 export class HttpProblem extends Error {
   readonly status: number;
@@ -254,7 +250,17 @@ export class HttpProblem extends Error {
   readonly headers: Record<string, string>;
   readonly errors: { path: string; message: string }[] | undefined;
 
-  constructor(status: number, code: string, detail: string, options: ProblemOptions = {}) {
+  constructor(
+    status: number,
+    code: string,
+    detail: string,
+    options: {
+      retryAfterSeconds?: number;
+      headers?: Record<string, string>;
+      errors?: { path: string; message: string }[];
+      cause?: unknown;
+    } = {},
+  ) {
     super(detail, { cause: options.cause });
     const { retryAfterSeconds, headers = {}, errors } = options;
     this.status = status;

@@ -69,10 +69,12 @@ export function createHttpDown({
 
   async function acknowledge(device: DeviceIdentity, { pId, isProfileKnown, texts }: Given) {
     const topic = 'display' as const;
-    const told = texts.map((keptId) => ports.delivered(device, { topic, payload: null, keptId }));
+    const deliveries = texts.map((keptId) =>
+      ports.delivered(device, { topic, payload: null, keptId }),
+    );
     if (pId !== null && !isProfileKnown)
-      told.push(ports.delivered(device, { topic: 'profile', payload: null, pId }));
-    await Promise.all(told);
+      deliveries.push(ports.delivered(device, { topic: 'profile', payload: null, pId }));
+    await Promise.all(deliveries);
   }
 
   function refuseBeyond({ accountId }: DeviceIdentity): void {

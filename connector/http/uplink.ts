@@ -39,7 +39,15 @@ import {
 } from './devices.ts';
 import type { Clock, MonotonicClock } from '../../src/lib/clock-readings.ts';
 
-type UplinkDeps = {
+/** A parsed payload takes about this many times its bytes. The payload itself is kept too. */
+const parsedFactor = 4;
+/** Limits the requests that wait for memory: each holds a connection. */
+const waiting = { share: 1 / 4, maxWaiting: 1_000, maxWaitingOfKey: 250 };
+const patienceMs = 5_000;
+const fullSeconds = 3_600;
+
+/** Takes what devices send by POST. */
+export function createHttpUplink(deps: {
   ports: ConnectorPorts;
   devices: HttpDevices;
   deviceLimits: DeviceLimits;
@@ -51,17 +59,7 @@ type UplinkDeps = {
   log: Log;
   now: MonotonicClock;
   sendProblem: SendProblem;
-};
-
-/** A parsed payload takes about this many times its bytes. The payload itself is kept too. */
-const parsedFactor = 4;
-/** Limits the requests that wait for memory: each holds a connection. */
-const waiting = { share: 1 / 4, maxWaiting: 1_000, maxWaitingOfKey: 250 };
-const patienceMs = 5_000;
-const fullSeconds = 3_600;
-
-/** Takes what devices send by POST. */
-export function createHttpUplink(deps: UplinkDeps) {
+}) {
   const { ports, devices, limits, tuning, observe, log, now, sendProblem } = deps;
   const budget = new MemoryBudget({ maxBytes: tuning.maxUnackedTotalBytes, ...waiting });
   const bodies = createBodies({

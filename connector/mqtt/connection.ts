@@ -48,7 +48,7 @@ export type Device = {
   /** When a connection last took over another one's session. */
   takenOverMs: number;
   /** When `presence` was last told that the device sent something. */
-  toldMs: number;
+  seenReportedMs: number;
   /** Set while its connections wait for the device's rates. */
   timer: NodeJS.Timeout | null;
 };

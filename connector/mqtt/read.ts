@@ -46,7 +46,7 @@ type ReaderOptions = {
   writeAcksSoon: (connection: Connection) => void;
 };
 
-const toldEveryMs = 1_000;
+const seenEveryMs = 1_000;
 
 /**
  * How many packets one turn of the event loop reads from all connections together. Each KiB counts as one more. Without
@@ -87,7 +87,7 @@ export function createReader(options: ReaderOptions): Reader {
   const paused = new Set<Connection>();
   let isStopped = false;
   let isPaused = false;
-  const scheduler = new LoopScheduler({ perTurn: readPerTurn, mostMs: readMs });
+  const scheduler = new LoopScheduler({ mostPerTurn: readPerTurn, mostMs: readMs });
 
   function canReadOrWait(connection: Connection): boolean {
     // Its last packet may still be on its way.
@@ -213,8 +213,8 @@ export function createReader(options: ReaderOptions): Reader {
     const { otherUnits: others } = scanner;
     // A message is charged when it is received (device/receive.ts).
     if (others > 0) deviceLimits.charge(device.rates, { others }, heardMs);
-    if (heardMs - device.toldMs < toldEveryMs) return;
-    device.toldMs = heardMs;
+    if (heardMs - device.seenReportedMs < seenEveryMs) return;
+    device.seenReportedMs = heardMs;
     presence(device.identity, 'seen');
   }
 

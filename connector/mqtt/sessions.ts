@@ -56,7 +56,7 @@ export function createRegistry(options: RegistryOptions) {
       connects: new TokenBucket(connectRate, monotonicMs),
       noticedMs: -Infinity,
       takenOverMs: -Infinity,
-      toldMs: -Infinity,
+      seenReportedMs: -Infinity,
       timer: null,
     };
     devices.set(identity.uuid, device);

@@ -18,8 +18,8 @@ const { URL: base = 'http://127.0.0.1:8080', EMAIL = '', PASSWORD = '', ACKNOWLE
 let token = '';
 
 /**
- * Sends a JSON request; returns the answer's body, and the address of the next page if there is one. Throws the service's
- * reason if it refuses.
+ * Sends a JSON request; returns the answer's body, and the address of the next page if there is one. Throws the
+ * service's reason if it refuses.
  * @param {string} method
  * @param {string} path
  * @param {object} [body]

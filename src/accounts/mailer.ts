@@ -46,8 +46,8 @@ const againMs = 5_000;
 const forgetEveryMs = 60_000;
 
 /**
- * Sends queued mails. It looks for them at intervals, so that its work for existing accounts does not affect the time of
- * any answer.
+ * Sends queued mails. It looks for them at intervals, so that its work for existing accounts does not affect the time
+ * of any answer.
  *
  * Account mails have a table of their own, not rows of `notification`: a stranger may ask for one, so it must be queued
  * in the same way whether there is such an account or not; its link is not stored; and it expires after minutes.

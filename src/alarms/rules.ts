@@ -262,7 +262,8 @@ const isOf = (snooze: Snooze, of: EventName) => nameKey(snooze.of) === nameKey(o
 
 /**
  * An alarm as its row has it. Times are in ms by the service's clock, except `sinceTs` and `lastFiringTs`, which are
- * timestamps of events, and `beganTs` and `overTs`, which are those of measurements. The columns say what each is for (`src/db/schema/10-alarms.sql`).
+ * timestamps of events, and `beganTs` and `overTs`, which are those of measurements. The columns say what each is for
+ * (`src/db/schema/10-alarms.sql`).
  */
 export type Alarm = {
   alarmId: number;

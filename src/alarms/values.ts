@@ -32,8 +32,8 @@ export function newestOf(
   });
 }
 
-// How far beyond its limit was it? The extreme of an open alarm is read when somebody asks. That of a closed one is kept:
-// the alarm's timer reads it after the alarm closed, and again after a late measurement fell inside.
+// How far beyond its limit was it? The extreme of an open alarm is read when somebody asks. That of a closed one is
+// kept: the alarm's timer reads it after the alarm closed, and again after a late measurement fell inside.
 
 /** A sense of a device between two times (ms, inclusive), and whether its greatest or its least value is asked for. */
 type AskedExtreme = {

@@ -334,7 +334,7 @@ function createFindEvaluationContext({
   const leaders = leadersAmong(config.connectors);
   const leaderOf = (connectorId: number) => leaders.get(connectorId) ?? null;
   return async (db, { deviceId, pId, newest, listenedSinceTs: sinceTs }) => {
-    const [alarms, mutedUntilTs, { notes, told }, listening] = await Promise.all([
+    const [alarms, mutedUntilTs, { notes, remarked }, listening] = await Promise.all([
       listStandings(db, { deviceId, pId }),
       findMute(db, deviceId),
       findClockNotes(db, deviceId, newest),
@@ -353,8 +353,8 @@ function createFindEvaluationContext({
       mutedUntilTs,
       late: new Map(late),
       ahead: new Map(ahead),
-      clockAheadTs: told?.aheadTs ?? undefined,
-      clockBackTs: told?.backTs ?? undefined,
+      clockAheadTs: remarked?.aheadTs ?? undefined,
+      clockBackTs: remarked?.backTs ?? undefined,
       listening,
     };
   };

@@ -382,13 +382,17 @@ export function startSecretChangeOf(shared: Shared): void {
   if (previousSecret === null) return;
   const own = secret === null ? null : deriveSecretCheck(secret);
   const log = shared.log.child({ component: 'secret' });
-  let told: { left: number; atMs: number } | null = null;
+  let logged: { left: number; atMs: number } | null = null;
 
   function tell(left: number): void {
     const monotonicMs = monotonicClock();
-    if (told !== null && (left === told.left || left > 0) && monotonicMs - told.atMs < tellEveryMs)
+    if (
+      logged !== null &&
+      (left === logged.left || left > 0) &&
+      monotonicMs - logged.atMs < tellEveryMs
+    )
       return;
-    told = { left, atMs: monotonicMs };
+    logged = { left, atMs: monotonicMs };
     if (left === 0)
       log.info(
         { event: 'secret.devices-moved' },

@@ -193,13 +193,13 @@ function watchExpiry(
     },
   });
   if (expiresTs() === null) return;
-  const told = log.child({ component: 'mqtt' });
+  const mqttLog = log.child({ component: 'mqtt' });
   const check = async () => {
     const leftMs = (expiresTs() ?? Infinity) - clock();
     if (leftMs > soonMs) return;
     const days = Math.floor(Math.abs(leftMs) / dayMs);
     const when = leftMs < 0 ? `expired ${days} days ago` : `expires in ${days} days`;
-    told.warn(
+    mqttLog.warn(
       { event: 'certificate.ends' },
       `The certificate of MQTT over TLS ${when}; devices refuse an expired certificate.`,
     );
@@ -224,7 +224,7 @@ function startUplink(
       deviceLimits: context.deviceLimits,
       findAddress: addressOf(config.http.trustedProxies),
       unreadBodies: shared.unreadBodies,
-      onLogin: ({ socket }) => shared.places.know(socket),
+      places: shared.places,
       isLeaving: readiness.isStopping,
     },
     connectorPorts(context, connectorId, logins),

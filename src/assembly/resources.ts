@@ -76,7 +76,7 @@ export function startMemory(deps: {
  */
 const ownFiles = 1_024;
 /** One line per listener in this time. */
-const toldEveryMs = 60_000;
+const logEveryMs = 60_000;
 
 /**
  * How many connections a process may have if it may open this many files: all but `ownFiles`, but at least half. Each
@@ -147,15 +147,15 @@ function tellOfFull({ log, registry, monotonicClock }: Omit<PlacesDeps, 'config'
     registers: [registry],
   });
   const never = (): Full => ({ closed: 0, refused: 0, sinceMs: -Infinity });
-  const told: Record<Listener, Full> = { http: never(), mqtt: never() };
+  const unlogged: Record<Listener, Full> = { http: never(), mqtt: never() };
   return (listener: Listener, outcome: 'closed' | 'refused', count: number): void => {
     counter.inc({ listener, outcome }, count);
-    const full = told[listener];
+    const full = unlogged[listener];
     full[outcome] += count;
     const monotonicMs = monotonicClock();
-    if (monotonicMs - full.sinceMs < toldEveryMs) return;
+    if (monotonicMs - full.sinceMs < logEveryMs) return;
     const { closed, refused } = full;
-    told[listener] = { closed: 0, refused: 0, sinceMs: monotonicMs };
+    unlogged[listener] = { closed: 0, refused: 0, sinceMs: monotonicMs };
     log.warn(
       { event: 'connections.full', listener, closed, refused },
       'No room for a new connection: idle connections of the address that has most were closed, or the new one was refused.',

@@ -10,8 +10,8 @@ type Fired = { device: DeviceIdentity; event: SenseEvent; name: string };
  * One kind of action. `A` has the members of `actions` that belong to it. `reaches` determines when it is carried out
  * and how its results are created:
  * - `history`: with every firing; the event is recorded.
- * - `people`: once for an alarm's episode and with every firing of a notice, unless it is backlog; created lazily, because
- *   there may be many.
+ * - `people`: once for an alarm's episode and with every firing of a notice, unless it is backlog; created lazily,
+ *   because there may be many.
  * - `device`: with every firing, after the commit.
  * - `engine`: with every firing; the evaluator moves the device.
  * - `alarms`: with every firing; opens an alarm or continues it.
@@ -31,13 +31,15 @@ const PhoneNumber = Text.min(1)
   .max(32)
   .overwrite((text) => normalizePhoneNumber(text) ?? text);
 
-/** How people are notified. Each channel is a file of notifications/channels/; the compiler demands it for each name. */
+/**
+ * How people are notified. Each channel is a file of notifications/channels/; the compiler demands it for each name.
+ */
 export const ChannelName = z.enum(['push', 'sms', 'email', 'webhook']);
 export type ChannelName = z.infer<typeof ChannelName>;
 
 /**
- * The channels that send an action's text to its telephone numbers, and what people call one such message. The member of
- * `actions` has the name of the channel.
+ * The channels that send an action's text to its telephone numbers, and what people call one such message. The member
+ * of `actions` has the name of the channel.
  */
 const phoneActions = { sms: 'SMS' } as const satisfies Partial<Record<ChannelName, string>>;
 export type PhoneChannel = keyof typeof phoneActions;
@@ -91,8 +93,8 @@ const record: Action<{ cloud?: { sendEvent: boolean; sendLog: boolean } | undefi
 const pushMembers = { sendPush: z.boolean().default(false) };
 
 /**
- * Tells the account's own recipients: its push tokens and its contacts, mail and webhooks among them. The recipients are
- * those that the account has when the message is queued.
+ * Tells the account's own recipients: its push tokens and its contacts, mail and webhooks among them. The recipients
+ * are those that the account has when the message is queued.
  */
 const push: Action<{ cloud?: { sendPush: boolean } | undefined }> = {
   name: 'push',
@@ -130,6 +132,20 @@ const showText: Action<{ display?: { showText?: string | undefined } | undefined
 
 const sevenDays = { ms: 7 * 24 * 60 * 60_000, words: '7 days' };
 
+/** How bad it is, the least first. */
+export const Severity = z.enum(['info', 'warning', 'critical']).meta({ id: 'Severity' });
+export type Severity = z.infer<typeof Severity>;
+
+/** Whether one is at least as bad as the other. */
+export const isAtLeast = (one: Severity, other: Severity): boolean =>
+  Severity.options.indexOf(one) >= Severity.options.indexOf(other);
+
+export const severityOf = ({
+  severity = 'warning',
+}: {
+  severity?: Severity | undefined;
+}): Severity => severity;
+
 /**
  * `alarm`: whether firings are kept as an alarm; if absent, whether they notify people decides that. `keepMs`: how much
  * longer the alarm stays open. `repeatMs`: how long after the last notification people are notified again.
@@ -138,6 +154,7 @@ const alarmMembers = {
   alarm: z.boolean().optional().meta({
     description: 'True: firings are kept as an alarm. False: people are notified of each one.',
   }),
+  severity: Severity.optional().meta({ description: 'How bad an alarm is; `warning` if absent.' }),
   keepMs: duration({ ms: 0, words: '0 s' }, sevenDays).optional().meta({
     description: 'How much longer the alarm stays open after its condition ends, in ms.',
   }),
@@ -202,6 +219,7 @@ export type Announced = {
   /** Null for a notice. */
   alarmId: number | null;
   announcement: number;
+  severity: Severity;
   /** Since when the alarm holds. */
   sinceTs: number;
   /** For a repeat: when its sense was last heard. */

@@ -31,10 +31,12 @@ import { replaceConfigurations } from './queries.ts';
 import { describeConnector, type RegisterDeviceDeps } from './register.ts';
 import { DescribedDevice, exampleConfiguration, noSuchDevice, OneDevice } from './schema.ts';
 
-type OneDeviceDeps = Pick<RegisterDeviceDeps, 'keys' | 'listConnectors'> & { db: Sql };
-
 /** One device: its entry in the list, its connector and its profiles. */
-export function deviceRoute({ db, keys, listConnectors }: OneDeviceDeps): Route {
+export function deviceRoute({
+  db,
+  keys,
+  listConnectors,
+}: Pick<RegisterDeviceDeps, 'keys' | 'listConnectors'> & { db: Sql }): Route {
   return defineRoute({
     name: 'getDevice',
     scope: 'devices:read',
@@ -344,18 +346,16 @@ export type FindEvaluationContext = (
   },
 ) => Promise<Omit<EvaluationContext & AskedAt, 'nowTs'>>;
 
-type EvaluationRouteDeps = {
-  db: Sql;
-  findNewest: FindNewestOf;
-  findEvaluationContext?: FindEvaluationContext;
-};
-
 /** Why an event has not fired yet: what each live event's causes have collected and still lack. */
 export function evaluationRoute({
   db,
   findNewest,
   findEvaluationContext,
-}: EvaluationRouteDeps): Route {
+}: {
+  db: Sql;
+  findNewest: FindNewestOf;
+  findEvaluationContext?: FindEvaluationContext;
+}): Route {
   return defineRoute({
     name: 'explainEvaluation',
     scope: 'devices:read',

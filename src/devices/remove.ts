@@ -8,13 +8,6 @@ import { lockUsage } from '../quotas/quotas.ts';
 
 type RemovedDevice = { deviceId: number; uuid: string };
 
-type RemovalDeps = {
-  db: Database;
-  bus: Bus;
-  /** Devices were marked: starts deleting what belonged to them. */
-  startClearing: () => void;
-};
-
 export type DeviceRemoval = {
   /** Removes a device with everything that belongs to it; false if the account has no such device. */
   removeDevice(accountId: number, uuid: string, by: DoneBy): Promise<boolean>;
@@ -35,7 +28,16 @@ export type DeviceRemoval = {
  * A removal marks devices. From its commit on, nobody can find them or anything of theirs, and nothing is stored for
  * them. Their rows are then deleted in small batches, however many there are (`history/clear-removed.ts`).
  */
-export function createDeviceRemoval({ db, bus, startClearing }: RemovalDeps): DeviceRemoval {
+export function createDeviceRemoval({
+  db,
+  bus,
+  startClearing,
+}: {
+  db: Database;
+  bus: Bus;
+  /** Devices were marked: starts deleting what belonged to them. */
+  startClearing: () => void;
+}): DeviceRemoval {
   const removeWithin: DeviceRemoval['removeWithin'] = async (tx, accountId, of) => {
     const { by } = of;
     await lockUsage(tx, accountId);

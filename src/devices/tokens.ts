@@ -253,15 +253,6 @@ export function createAccessFinder(db: Sql, onFound: (access: Access) => void): 
   return { find, invalidate };
 }
 
-type DeviceIdentifierDeps = {
-  db: Sql;
-  bus: Bus;
-  /** Whether the operator has disabled the account, as far as this process knows. */
-  isDisabled?: (accountId: number) => boolean;
-  /** How many devices to cache. */
-  maxRemembered?: number;
-};
-
 type DeviceIdentifier = {
   /**
    * The device with this uuid, whose credentials somebody else has checked; null if there is none, or its account is
@@ -273,7 +264,14 @@ type DeviceIdentifier = {
 };
 
 /** Looks up devices by uuid and caches them until the bus announces a change, or may have missed one. */
-export function createDeviceIdentifier(deps: DeviceIdentifierDeps): DeviceIdentifier {
+export function createDeviceIdentifier(deps: {
+  db: Sql;
+  bus: Bus;
+  /** Whether the operator has disabled the account, as far as this process knows. */
+  isDisabled?: (accountId: number) => boolean;
+  /** How many devices to cache. */
+  maxRemembered?: number;
+}): DeviceIdentifier {
   const { db, bus, isDisabled = () => false, maxRemembered = 100_000 } = deps;
   const known = new LRUCache<string, DeviceIdentity>(atMost(maxRemembered));
   const finder = createAccessFinder(db, ({ deviceId, uuid, accountId }) => {
@@ -304,13 +302,21 @@ export function createDeviceIdentifier(deps: DeviceIdentifierDeps): DeviceIdenti
 /** The new version of the token, and when it was made. */
 type Rotated = { version: number; timestamp: number };
 
-type TokenRouteDeps = { db: Database; bus: Bus; keys: readonly Buffer[]; secretId: string };
-
 /**
  * Makes a new token for a device. The old one works until the new one is first used, so that the device can receive it
  * over its old connection; with `revoke` the old one is retired at once.
  */
-export function tokenRoute({ db, bus, keys, secretId }: TokenRouteDeps): Route {
+export function tokenRoute({
+  db,
+  bus,
+  keys,
+  secretId,
+}: {
+  db: Database;
+  bus: Bus;
+  keys: readonly Buffer[];
+  secretId: string;
+}): Route {
   return defineRoute({
     name: 'rotateDeviceToken',
     scope: 'devices:write',

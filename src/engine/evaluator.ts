@@ -172,7 +172,9 @@ export class Evaluator {
   }
 }
 
-/** What a measurement makes of a window of one outcome if it agrees; it is then evidence, in the form that is stored. */
+/**
+ * What a measurement makes of a window of one outcome if it agrees; it is then evidence, in the form that is stored.
+ */
 function agreedOnce({ val, ts }: Agreed): CauseEvidence {
   // Negative zero would not survive JSON.
   const agreed = { val: typeof val === 'number' ? val + 0 : storable(val), ts };

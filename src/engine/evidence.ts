@@ -301,7 +301,8 @@ export type GivenValue = Pick<Measurement, 'val'> & { moment: Moment; once: Caus
 
 /**
  * Adds a measurement to what an event's reading causes have collected. Returns the event's evidence, or null if it did
- * not change: no cause evaluates such a value, or it repeats earlier outcomes. `isLeaving`: only causes that disagree take it.
+ * not change: no cause evaluates such a value, or it repeats earlier outcomes. `isLeaving`: only causes that disagree
+ * take it.
  */
 export function collect(
   { event, causes: indexes, limits }: CauseReader,

@@ -332,7 +332,8 @@ function decodeWords(text: string, windowLength: number): number[] {
  * not collected, and has tables for measurements that agreed and for whole events, because many share them.
  *
  * ```text
- * { v: 2, log: number, puId, stId, agreed: [[val, ts], …], events: [event, …], local: { "stId/evId": number }, global: { … } }
+ * { v: 2, log: number, puId, stId, agreed: [[val, ts], …], events: [event, …], local: { "stId/evId": number },
+ *   global: { … } }
  * log:    rows of `evidence_log` with this base contain what was added since; absent: nothing was
  * number: the index of the event's evidence in `events`
  * event:  [inEpisode, cause, …]      inEpisode is 1 or 0; trailing causes that are 0 are omitted

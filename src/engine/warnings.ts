@@ -16,7 +16,7 @@ import {
 } from './compile.ts';
 import { describeDuration } from './explain.ts';
 import { unnoticedGapMs } from './last-seen.ts';
-import { canAgree, maxTried } from './timed.ts';
+import { canAgree, maxTried } from './thresholds.ts';
 
 /** Warnings of a part of a profile. `size`: what finding them took, in microseconds or so. */
 type WarnedPart = { size: number; warnings: Warning[] };

@@ -45,12 +45,6 @@ type EventSourceDeps = {
   walkAlarms?: WalkAlarms | undefined;
 };
 
-type EventStreamOptions = EventSourceDeps &
-  RightsDeps & {
-    /** How long a reader may leave a chunk unread. */
-    patienceMs: number;
-  };
-
 type EventReader = Omit<ReaderRights, 'accountId'> & {
   filter: EventFilter;
   /** The header `Last-Event-ID`; empty for a new stream. */
@@ -62,7 +56,11 @@ type EventReader = Omit<ReaderRights, 'accountId'> & {
  * `invalid-input` for a `lastEventId` that this service did not write.
  */
 export async function openEventStream(
-  options: EventStreamOptions,
+  options: EventSourceDeps &
+    RightsDeps & {
+      /** How long a reader may leave a chunk unread. */
+      patienceMs: number;
+    },
   { filter, lastEventId, ...reader }: EventReader,
 ): Promise<Readable> {
   const from = parseFrom(lastEventId);
@@ -235,13 +233,6 @@ async function* writeSource(
     yield { bytes, position: writePosition(position) };
 }
 
-type EventBroadcasterOptions = Pick<
-  AccountEventsOptions,
-  'db' | 'heartbeatMs' | 'monotonicClock' | 'budget'
-> & {
-  bus: Bus;
-};
-
 /** A subscription to an account's events. */
 type Followed = {
   subscriber: EventSubscriber;
@@ -260,7 +251,9 @@ export type EventBroadcaster = {
 export function createEventBroadcaster({
   bus,
   ...options
-}: EventBroadcasterOptions): EventBroadcaster {
+}: Pick<AccountEventsOptions, 'db' | 'heartbeatMs' | 'monotonicClock' | 'budget'> & {
+  bus: Bus;
+}): EventBroadcaster {
   const byAccount = new Map<number, AccountEvents>();
   const slicesOf = createSlices();
   let ends: (() => void)[] = [];

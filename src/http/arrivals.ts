@@ -40,7 +40,7 @@ const usualAheadBytes = 67_108_864;
  * Work of one turn of the event loop: about 100 small heads, and at most 2 ms for those that wait. A head of 16 KiB may
  * have thousands of fields, and counts as 17; a chunked body may have thousands of chunks.
  */
-const perTurn = 96;
+const mostPerTurn = 96;
 const mostMs = 2;
 const headCost = (bytes: number) => 1 + bytes / 1_024;
 const chunkedCost = (bytes: number) => 1 + bytes / 256;
@@ -55,7 +55,7 @@ export class OneByOne {
   readonly #options: OneByOneOptions;
   readonly #lines = new WeakMap<Socket, Line>();
   readonly #readThrough = createSocketReads();
-  readonly #scheduler = new LoopScheduler({ perTurn, mostMs });
+  readonly #scheduler = new LoopScheduler({ mostPerTurn, mostMs });
   readonly #ahead: MemoryBudget;
   #count = 0;
 
@@ -355,7 +355,7 @@ type RequestSchedulerOptions = {
   /** Paths that orchestrators ask: at each address they queue separately. */
   isVital: (path: string) => boolean;
   /** Requests started in one turn of the event loop. */
-  perTurn?: number;
+  mostPerTurn?: number;
   /** Bytes of larger bodies that arrive while their requests wait: of all clients; one address may use a quarter. */
   largeBytes?: number | undefined;
 };
@@ -389,14 +389,17 @@ const mostArriving = 131_072;
  * address, however many connections each has.
  */
 export function createRequestScheduler(options: RequestSchedulerOptions): RequestScheduler {
-  const { addressOf, isVital, perTurn = usualPerTurn, largeBytes = usualLargeBytes } = options;
+  const { addressOf, isVital, mostPerTurn = usualPerTurn, largeBytes = usualLargeBytes } = options;
   const budget = new MemoryBudget({
     maxBytes: largeBytes,
     share: 1 / 4,
     maxWaiting: 0,
     maxWaitingOfKey: 0,
   });
-  const scheduler = new LoopScheduler({ perTurn, crowd: { size: crowd, pauseMs: crowdPauseMs } });
+  const scheduler = new LoopScheduler({
+    mostPerTurn,
+    crowd: { size: crowd, pauseMs: crowdPauseMs },
+  });
 
   function wait(request: IncomingMessage, go: () => void): boolean {
     const path = pathOf(request);

@@ -61,8 +61,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const { upgrades = {}, clock } = options;
   const stop = new AbortController();
   const ownPace = new WeakSet<IncomingMessage>();
-  const onLogin = ({ socket }: IncomingMessage) => options.places?.know(socket);
-  const answer = createApp({ onLogin, ...options }, stop.signal, ownPace).callback();
+  const answer = createApp(options, stop.signal, ownPace).callback();
   const { inFront } = options;
   const isPreflight = crossOriginDevices(options.corsOrigins ?? []);
   const handle: Handle = (request, response) => {
@@ -381,7 +380,8 @@ function limitConnections(server: Server, limits: ConnectionLimits): void {
 /**
  * The number of listening sockets, and so of connections accepted per turn of the event loop. One per turn would be too
  * few: a client's burst would keep others waiting to be accepted. With 16, a device that opens a connection for each
- * message waited for up to a second beside 2,000 new connections a second; with 64 a turn took too long for everybody else.
+ * message waited for up to a second beside 2,000 new connections a second; with 64 a turn took too long for everybody
+ * else.
  */
 const sockets = 32;
 /** The backlog of each socket. The kernel may allow less (`net.core.somaxconn`). */

@@ -91,7 +91,12 @@ type Storing = Retrying & {
 export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
   try {
     const { deviceBatches, givenUp } = batch;
-    await storeAll(deviceBatches, { batch, givenUp, attempts: { failures: 0, sinceMs: 0 }, deps });
+    await storeWithRetries(deviceBatches, {
+      batch,
+      givenUp,
+      attempts: { failures: 0, sinceMs: 0 },
+      deps,
+    });
   } catch (error) {
     deps.log.error(
       { event: 'batch.failed', err: error },
@@ -105,11 +110,11 @@ export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
 async function storePart(part: DeviceBatch[], storing: Storing): Promise<void> {
   let deviceBatches = part;
   while (deviceBatches.length > 0)
-    deviceBatches = await storeAll(deviceBatches, { ...storing, batch: null });
+    deviceBatches = await storeWithRetries(deviceBatches, { ...storing, batch: null });
 }
 
 /** Retries until everything is stored or has failed. For a part, returns what its transaction had no room for. */
-async function storeAll(given: DeviceBatch[], storing: Storing): Promise<DeviceBatch[]> {
+async function storeWithRetries(given: DeviceBatch[], storing: Storing): Promise<DeviceBatch[]> {
   const { batch, givenUp, attempts, deps } = storing;
   let deviceBatches = given;
   let rest: DeviceBatch[] = [];

@@ -29,7 +29,7 @@ export type EventQuotaOptions = EventLimits & {
   count(accountId: number, counts: EventCounts): void;
 };
 
-const tellEveryMs = 60_000;
+const reportEveryMs = 60_000;
 const mostRemembered = 10_000;
 
 /**
@@ -38,14 +38,14 @@ const mostRemembered = 10_000;
  */
 type LeftOut = {
   events: NewEvent[];
-  told: number[];
+  reportedTo: number[];
   recorded: Map<Message, number>;
   taken: ReadonlyMap<number, UnderWay>;
 };
 
 export const noneLeftOut: LeftOut = {
   events: [],
-  told: [],
+  reportedTo: [],
   recorded: new Map(),
   taken: new Map(),
 };
@@ -55,19 +55,19 @@ export function createEventQuota(
   quota: EventQuotaOptions,
   { monotonicClock, newUuid }: { monotonicClock: MonotonicClock; newUuid: () => string },
 ) {
-  const toldMs = new LRUCache<number, number>({ max: mostRemembered });
+  const reportedMs = new LRUCache<number, number>({ max: mostRemembered });
   const underWay = createUnderWay();
 
   /** Removes the sense events beyond the quota from a plan, before it is written. */
   function dropBeyond(plan: Plan, deviceBatch: DeviceBatch[]): LeftOut {
     const { beyond: events, recorded, isDayOver } = takeBeyond(plan, quota, underWay.of);
     const taken = underWay.take(plan.rows.events);
-    if (events.length === 0) return { events, told: [], recorded, taken };
+    if (events.length === 0) return { events, reportedTo: [], recorded, taken };
     noteUnrecorded(plan, events);
     const counts = new Map<number, number>();
     for (const { deviceId } of events) counts.set(deviceId, (counts.get(deviceId) ?? 0) + 1);
     const isDue = (deviceId: number) =>
-      (toldMs.get(deviceId) ?? -Infinity) + tellEveryMs <= monotonicClock();
+      (reportedMs.get(deviceId) ?? -Infinity) + reportEveryMs <= monotonicClock();
     // A device is told only about events of its own messages.
     const due = deviceBatch.filter(({ queue, fragments }) => {
       const { deviceId } = queue.device;
@@ -78,21 +78,21 @@ export function createEventQuota(
       const usedUp = isDayOver.has(accountId) ? 'eventsPerDay' : 'eventsPerSecond';
       tellUnrecorded(plan, one, newUuid(), counts.get(deviceId) ?? 0, usedUp);
     }
-    return { events, told: due.map(({ queue }) => queue.device.deviceId), recorded, taken };
+    return { events, reportedTo: due.map(({ queue }) => queue.device.deviceId), recorded, taken };
   }
 
   /** The commit was sent: the rest of a split message is planned on top of it. */
-  function committing({ recorded, told }: LeftOut): void {
+  function committing({ recorded, reportedTo }: LeftOut): void {
     for (const [message, count] of recorded) message.recorded += count;
-    for (const deviceId of told) toldMs.set(deviceId, monotonicClock());
+    for (const deviceId of reportedTo) reportedMs.set(deviceId, monotonicClock());
   }
 
   /** The plan was not committed, and is planned again. `wasCommitting`: whether `committing` was called. */
-  function undo({ recorded, told, taken }: LeftOut, wasCommitting: boolean): void {
+  function undo({ recorded, reportedTo, taken }: LeftOut, wasCommitting: boolean): void {
     underWay.refund(taken);
     if (!wasCommitting) return;
     for (const [message, count] of recorded) message.recorded -= count;
-    for (const deviceId of told) toldMs.delete(deviceId);
+    for (const deviceId of reportedTo) reportedMs.delete(deviceId);
   }
 
   /** Counts what was committed. */

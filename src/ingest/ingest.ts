@@ -19,14 +19,14 @@ import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
  *                                               publish.ts), others by accept; aedes gets the other packets, checked
  *       track           mqtt/publish.ts         notes what to acknowledge; parks it unparsed if its account is beyond a
  *                                               quota (mqtt/backpressure.ts)
- *    3. receive         device/receive.ts       turns the payload into measurements, events … or rejections, and charges
- *                                               its device (limits.ts); HTTP and bridges begin here
+ *    3. receive         device/receive.ts       turns the payload into measurements, events … or rejections, and
+ *                                               charges its device (limits.ts); HTTP and bridges begin here
  *   src/ingest
  *    4. ingest          ingest.ts               queues it behind the messages of its device
  *    5. beginBatches    ingest.ts               begins a transaction if another one may begin (mayBegin)
  *    6. takeBatch       queue.ts                takes what waits: accounts in turn, devices in order
- *    7. storeBatch      commit.ts               stores it, usually in one commitBatch; if that fails, planRetry (retry.ts)
- *                                               says what is tried
+ *    7. storeBatch      commit.ts               stores it, usually in one commitBatch; if that fails, planRetry
+ *                                               (retry.ts) says what is tried
  *    8. commitBatch     commit.ts               runs one transaction, in these steps:
  *       load            commit.ts               reads devices that are not remembered (device-state.ts)
  *       planBatch       plan.ts                 divides the cost among accounts, and applies each message to its device

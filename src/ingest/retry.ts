@@ -1,5 +1,5 @@
 import { kindOf, stateOf } from '../db/errors.ts';
-import { plainArray, type Sql } from '../db/sql.ts';
+import { plainArrays, type Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Log } from '../log/logger.ts';
 import { backoffMs, pause } from '../lib/wait.ts';
@@ -94,10 +94,10 @@ async function listChanged(db: Sql, queues: DeviceQueue[]): Promise<Set<number>>
         from unnest($1::bigint[], $2::bigint[]) as read (device_id, version)
         left join device_state s on s.device_id = read.device_id and s.version = read.version
        where s.device_id is null`,
-    values: [
-      plainArray(queues.map(({ device }) => device.deviceId)),
-      plainArray(queues.map(({ deviceState }) => deviceState?.version ?? null)),
-    ],
+    values: plainArrays(
+      queues.map(({ device }) => device.deviceId),
+      queues.map(({ deviceState }) => deviceState?.version ?? null),
+    ),
   });
   return new Set(rows.map(({ device_id }) => device_id));
 }

@@ -1,5 +1,5 @@
 import { lastOf } from '../contract/values.ts';
-import { documentsOf, jsonSequence, plainArray, type Sql } from '../db/sql.ts';
+import { documentsOf, jsonSequence, plainArray, plainArrays, type Sql } from '../db/sql.ts';
 import { CowArray, type LastSeen, type Newest } from '../engine/last-seen.ts';
 import { encodeRuntime } from '../engine/runtime-codec.ts';
 import { findNewest } from '../measurements/store.ts';
@@ -56,14 +56,16 @@ async function updateStates(tx: Sql, saved: Saved[]): Promise<number> {
                 reported_at, reported_pu_id, reported_st_id, answers_profiles, runtime, is_whole)
        where s.device_id = n.device_id and s.version = n.version`,
     values: [
-      ...placesOf(deviceStates),
-      plainArray(deviceStates.map((c) => c.place.puId)),
-      plainArray(deviceStates.map((c) => c.place.stId)),
-      plainArray(deviceStates.map((c) => c.placeTs)),
-      plainArray(deviceStates.map((c) => c.reported?.ts ?? null)),
-      plainArray(deviceStates.map((c) => c.reported?.puId ?? null)),
-      plainArray(deviceStates.map((c) => c.reported?.stId ?? null)),
-      plainArray(deviceStates.map((c) => c.answersProfiles)),
+      ...plainArrays(
+        ...placesOf(deviceStates),
+        deviceStates.map((c) => c.place.puId),
+        deviceStates.map((c) => c.place.stId),
+        deviceStates.map((c) => c.placeTs),
+        deviceStates.map((c) => c.reported?.ts ?? null),
+        deviceStates.map((c) => c.reported?.puId ?? null),
+        deviceStates.map((c) => c.reported?.stId ?? null),
+        deviceStates.map((c) => c.answersProfiles),
+      ),
       jsonSequence(saved.map(storedRuntime)),
       plainArray(saved.map(({ write }) => write.kind === 'whole')),
     ],
@@ -80,7 +82,7 @@ async function updateRuntimes(tx: Sql, saved: Saved[]): Promise<number> {
         from unnest($1::bigint[], $2::bigint[], ${documentsOf('$3')}) as n (device_id, version, runtime)
        where s.device_id = n.device_id and s.version = n.version`,
     values: [
-      ...placesOf(saved.map(({ deviceState }) => deviceState)),
+      ...plainArrays(...placesOf(saved.map(({ deviceState }) => deviceState))),
       jsonSequence(saved.map(storedRuntime)),
     ],
   });
@@ -96,7 +98,7 @@ async function updateVersions(tx: Sql, saved: Saved[]): Promise<number> {
          set version = s.version + 1
         from unnest($1::bigint[], $2::bigint[]) as n (device_id, version)
        where s.device_id = n.device_id and s.version = n.version`,
-    values: placesOf(saved.map(({ deviceState }) => deviceState)),
+    values: plainArrays(...placesOf(saved.map(({ deviceState }) => deviceState))),
   });
   return rowCount ?? 0;
 }
@@ -120,8 +122,10 @@ async function saveLogs(tx: Sql, saved: Saved[]): Promise<void> {
           insert into evidence_log (device_id, version, base, measurements)
           select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], ${documentsOf('$4')})`,
         values: [
-          ...placesOf(added.map(({ deviceState }) => deviceState)),
-          plainArray(added.map(({ base }) => base)),
+          ...plainArrays(
+            ...placesOf(added.map(({ deviceState }) => deviceState)),
+            added.map(({ base }) => base),
+          ),
           jsonSequence(added.map(({ text }) => text)),
         ],
       }),
@@ -137,9 +141,9 @@ async function removeLogs(tx: Sql, ended: Saved[]): Promise<void> {
 }
 
 /** `$1` and `$2`: the devices, and the version that each must still have. */
-const placesOf = (deviceStates: DeviceState[]): [string, string] => [
-  plainArray(deviceStates.map(({ device }) => device.deviceId)),
-  plainArray(deviceStates.map(({ version }) => version)),
+const placesOf = (deviceStates: DeviceState[]): [number[], number[]] => [
+  deviceStates.map(({ device }) => device.deviceId),
+  deviceStates.map(({ version }) => version),
 ];
 
 function storedRuntime({ deviceState: { current, runtime }, write }: Saved): string | null {
@@ -245,14 +249,14 @@ export async function findClockNotes(
   db: Sql,
   deviceId: number,
   newest: LastSeen,
-): Promise<{ notes: ClockNote[]; told: Remarked | null }> {
+): Promise<{ notes: ClockNote[]; remarked: Remarked | null }> {
   const { rows } = await db.query<{ s_id: string; state: Watermark | Remarked }>(
     'select s_id, state from sense_clock where device_id = $1 order by s_id',
     [deviceId],
   );
-  const told = rows.find(({ s_id: sId }) => sId === ofDevice)?.state as Remarked | undefined;
+  const remarked = rows.find(({ s_id: sId }) => sId === ofDevice)?.state as Remarked | undefined;
   const senses = rows.filter(({ s_id: sId }) => sId !== ofDevice);
-  return { notes: notesOf(senses as SenseRow[], newest), told: told ?? null };
+  return { notes: notesOf(senses as SenseRow[], newest), remarked: remarked ?? null };
 }
 
 type SenseRow = { s_id: string; state: Watermark };

@@ -345,11 +345,11 @@ async function putDue(tx: Sql, rows: DueRow[]): Promise<void> {
         from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as n (device_id, account_id, due_ts)
       on conflict (device_id) do update
          set due_at = excluded.due_at, retry_at = null, failures = 0`,
-    values: [
-      plainArray(rows.map(({ deviceId }) => deviceId)),
-      plainArray(rows.map(({ accountId }) => accountId)),
-      plainArray(rows.map(({ dueTs }) => dueTs)),
-    ],
+    values: plainArrays(
+      rows.map(({ deviceId }) => deviceId),
+      rows.map(({ accountId }) => accountId),
+      rows.map(({ dueTs }) => dueTs),
+    ),
   });
 }
 

@@ -384,8 +384,8 @@ type Forget = {
 };
 
 /**
- * Deletes jobs that ended before `sinceTs` (ms), and an account's ended jobs beyond its newest `keep`. Empties the lists
- * of devices of jobs that ended before `devicesSinceTs`. `accountId` null: for all accounts, by time only.
+ * Deletes jobs that ended before `sinceTs` (ms), and an account's ended jobs beyond its newest `keep`. Empties the
+ * lists of devices of jobs that ended before `devicesSinceTs`. `accountId` null: for all accounts, by time only.
  */
 export async function forgetJobs(
   sql: Sql,

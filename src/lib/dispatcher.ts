@@ -20,8 +20,8 @@ type Dispatcher = {
 };
 
 /**
- * Does the jobs that become due in a table, until it is closed. A job that ends makes room for the next one at once. Each
- * lane has its own places, so jobs that hang do not delay the other lanes.
+ * Does the jobs that become due in a table, until it is closed. A job that ends makes room for the next one at once.
+ * Each lane has its own places, so jobs that hang do not delay the other lanes.
  */
 export function startDispatcher<Job extends { lane: string }>(
   options: DispatcherOptions<Job>,

@@ -23,7 +23,7 @@ export async function forEachYielding<T>(
 
 type LoopSchedulerOptions = {
   /** Work allowed in one turn of the event loop. The caller chooses the unit: requests, or their cost. */
-  perTurn: number;
+  mostPerTurn: number;
   /** The longest time for waiting work in one turn, whatever it costs; absent: no limit. */
   mostMs?: number;
   /** If `size` or more wait, the next ones start after a pause, which leaves time to other work. */
@@ -69,7 +69,7 @@ export class LoopScheduler {
   /** Adds a cost that became known only after the work had begun. */
   spend(cost: number): void {
     this.#spent += cost;
-    this.isOpen &&= this.#spent < this.#options.perTurn;
+    this.isOpen &&= this.#spent < this.#options.mostPerTurn;
     this.#schedule();
   }
 
@@ -86,14 +86,14 @@ export class LoopScheduler {
   #yieldToEventLoop(): void {
     this.#isScheduled = false;
     this.#spent = 0;
-    const { perTurn, mostMs = Infinity } = this.#options;
+    const { mostPerTurn, mostMs = Infinity } = this.#options;
     const endMs = monotonicClock() + mostMs;
-    while (this.#waiting > 0 && this.#spent < perTurn) {
+    while (this.#waiting > 0 && this.#spent < mostPerTurn) {
       const next = this.#queue.take();
       this.#waiting -= 1;
       this.spend(next?.thing() ?? 1);
       if (monotonicClock() >= endMs) break;
     }
-    this.isOpen = this.#waiting === 0 && this.#spent < perTurn;
+    this.isOpen = this.#waiting === 0 && this.#spent < mostPerTurn;
   }
 }

@@ -210,13 +210,13 @@ class Waiting implements Reservation {
   amount: number;
   isIn = true;
   entered: Promise<void> = inAlready;
-  readonly #told: PlaceListener;
+  readonly #listener: PlaceListener;
   #resolve: () => void = () => {};
   #hasLeft = false;
 
-  constructor(amount: number, told: PlaceListener) {
+  constructor(amount: number, listener: PlaceListener) {
     this.amount = amount;
-    this.#told = told;
+    this.#listener = listener;
   }
 
   wait(): void {
@@ -235,12 +235,12 @@ class Waiting implements Reservation {
     if (!this.isIn || this.#hasLeft) return;
     const more = amount - this.amount;
     this.amount = amount;
-    this.#told.resized(more);
+    this.#listener.resized(more);
   }
 
   leave(): void {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
-    this.#told.left(this);
+    this.#listener.left(this);
   }
 }

@@ -63,7 +63,8 @@ const smallBytes = 16_384;
 /**
  * Reads and drops what is left of requests that are about to be refused. Closing a connection with unread bytes resets
  * it, and the client may lose the answer (RFC 9112 section 9.6). Reading costs much more than refusing, so bytes beyond
- * 16 MiB a second, or beyond 4 MiB of one network, stay unread for that second. A process has one, for all its listeners.
+ * 16 MiB a second, or beyond 4 MiB of one network, stay unread for that second. A process has one, for all its
+ * listeners.
  */
 export class UnreadBodies {
   readonly #budget = new MemoryBudget(limits);

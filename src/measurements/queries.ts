@@ -162,7 +162,9 @@ function listMeasurementsQuery(
   };
 }
 
-/** The time in ms of the newest number or position in a range; null if it has none. `nowTs` as in `listMeasurements`. */
+/**
+ * The time in ms of the newest number or position in a range; null if it has none. `nowTs` as in `listMeasurements`.
+ */
 async function findNewest(
   sql: Sql,
   range: MeasurementRange,

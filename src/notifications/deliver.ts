@@ -289,14 +289,16 @@ function reasonAgainst(delivery: Delivery, isAllowedNumber: NumberRule): Reason 
   return isAllowedNumber(number) ? null : 'number-refused';
 }
 
-type DigestDeps = { db: Sql; clock: Clock };
 type Digested = { title: string; alarmId: number | null };
 
 /**
  * The message as it is sent: with what has happened to its alarm since or, if its recipient had many messages lately,
  * together with all others that wait for it.
  */
-async function digest({ db, clock }: DigestDeps, delivery: Delivery): Promise<Delivery> {
+async function digest(
+  { db, clock }: { db: Sql; clock: Clock },
+  delivery: Delivery,
+): Promise<Delivery> {
   const { isForPrograms, shorten } = channels[delivery.kind];
   const isOfMany = delivery.isGathering && !isForPrograms && delivery.deviceUuid !== null;
   const others = isOfMany ? await listDigested(db, delivery, clock()) : [];

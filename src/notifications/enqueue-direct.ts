@@ -17,15 +17,6 @@ export type DirectMessage = {
   say?: (words: Words) => { title: string; body: string };
 };
 
-type DirectOptions = {
-  quotasOf: QuotasOf;
-  nowTs: WallMs;
-  /** The network that the request came from, in the form in which addresses are counted. */
-  network: string;
-  /** Anybody can register: an account must confirm its own address before it asks many others. */
-  isOpen: boolean;
-};
-
 export type DirectOutcome = { state: 'queued' | 'held-back'; reason?: Reason };
 
 /**
@@ -36,7 +27,14 @@ export async function enqueueDirect(
   tx: Sql,
   accountId: number,
   messages: DirectMessage[],
-  options: DirectOptions,
+  options: {
+    quotasOf: QuotasOf;
+    nowTs: WallMs;
+    /** The network that the request came from, in the form in which addresses are counted. */
+    network: string;
+    /** Anybody can register: an account must confirm its own address before it asks many others. */
+    isOpen: boolean;
+  },
 ): Promise<DirectOutcome[]> {
   if (messages.length === 0) return [];
   const { quotasOf, nowTs } = options;

@@ -3,8 +3,8 @@
  * transaction that stores the event or alarm.
  *
  * - A crash before the commit: neither the event nor the message exists.
- * - A crash after it loses nothing: the row stays `queued` until a delivery is settled. A message that waits for more than
- *   a day fails as `too-late`.
+ * - A crash after it loses nothing: the row stays `queued` until a delivery is settled. A message that waits for more
+ *   than a day fails as `too-late`.
  * - A crash during a delivery repeats it: the recipient stays busy until its lease ends, then the message is sent
  *   again, even if the provider had accepted it. So a message arrives at least once; a webhook recognises the copy by
  *   its `webhook-id`, and people may get a mail, a push message or an SMS twice.

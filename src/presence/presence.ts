@@ -165,8 +165,8 @@ function createWritePresence(isIntermittent: (connectorId: number) => boolean): 
       .filter(({ deviceId }) => reach.has(deviceId))
       .map(({ uuid, connected, connectorId, seenTs }) => {
         const presence = presenceOf(connected, isIntermittent(connectorId));
-        const told = { deviceAuthUuid: uuid, presence, lastSeenTs: seenTs };
-        return writeMessage('device', JSON.stringify(told));
+        const change = { deviceAuthUuid: uuid, presence, lastSeenTs: seenTs };
+        return writeMessage('device', JSON.stringify(change));
       });
     return Buffer.from(messages.join('\n'));
   };

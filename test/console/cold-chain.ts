@@ -57,7 +57,7 @@ export async function findThree(watched: Watched): Promise<void> {
   await chip(/^In alarm 1$/).click();
   await expect.poll(() => names(page)).toEqual(['Box 00499']);
   await rows(page)
-    .getByText(/^Alarm since \d\d:\d\d$/)
+    .getByText(/, since \d\d:\d\d$/)
     .waitFor();
   await rows(page).getByText('9.7 °C').waitFor();
   await checkPage(watched, 'cold-chain-warm');

@@ -3,6 +3,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import type { Registration } from '../journeys/app.ts';
+import { connectDevice } from '../journeys/device.ts';
 import {
   browserPath,
   findWide,
@@ -12,7 +13,7 @@ import {
   takePicture,
 } from './browser.ts';
 import { callAs, fill, person, type Call, type Filled } from './filled.ts';
-import { consoleService, type TestService } from './service.ts';
+import { consoleService, makeAccount, type TestService } from './service.ts';
 import { findBroken } from './truth.ts';
 
 // What the page says, against the API and the data. Only if the machine has Chromium; if not, the run says so.
@@ -21,6 +22,7 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
   let browser: Browser;
   let filled: Filled;
   let call: Call;
+  let token: string;
 
   beforeAll(async () => {
     service = await consoleService();
@@ -28,7 +30,8 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     filled = await fill(service);
     type Login = { accountAuthToken: string };
     const login = await callAs(service.url, '')<Login>('POST', '/v2/accounts/login', person);
-    call = callAs(service.url, login.accountAuthToken);
+    token = login.accountAuthToken;
+    call = callAs(service.url, token);
   });
   afterAll(async () => {
     await browser?.close();
@@ -205,6 +208,351 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByText('Saved.').waitFor();
     const expected = JSON.stringify(before).replace('"isLt":6', '"isLt":5.5');
     expect(await installed()).toEqual(JSON.parse(expected));
+    expect(faults).toEqual([]);
+  });
+
+  /** 31 days with a value every 15 minutes that end now, as the page of a meter has them. */
+  async function fillMonth(uuid: string, valueAt: (place: number) => number) {
+    const count = 31 * 96;
+    const endTs = Math.floor(Date.now() / 900_000) * 900_000;
+    const rows = Array.from({ length: count }, (_, place) => ({
+      deviceAuthUuid: uuid,
+      sId: '0x10',
+      ts: endTs - (count - 1 - place) * 900_000,
+      val: valueAt(place),
+    }));
+    const { ok } = await fetch(`${service.url}/v2/measurements/import`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/x-ndjson' },
+      body: rows.map((row) => JSON.stringify(row)).join('\n'),
+    });
+    expect(ok).toBe(true);
+    return rows;
+  }
+
+  test('a chart has whole numbers at its axis, its peaks, and the values of the API', async () => {
+    const volume = { sId: '0x10', name: 'Volume', unit: 'l', decimals: 0 };
+    const { uuid } = await addDevice('Water meter', [volume]);
+    const rows = await fillMonth(
+      uuid,
+      (place) => 1_200_000 + place * 150 + (place === 1_500 ? 400_000 : 0),
+    );
+    const { page, faults } = await open('');
+    // There is no other way to read the text of a canvas.
+    await page.addInitScript(`globalThis.drawn = [];
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, ...more) {
+        drawn.push([text, this.textAlign === 'right' ? x - this.measureText(text).width : x]);
+        return fillText.call(this, text, x, ...more);
+      }`);
+    await page.goto(`${service.url}/console/devices/${uuid}?range=30d`);
+    await pageLoaded(page);
+    const drawn = async () => new Map(await page.evaluate<[string, number][]>('drawn'));
+    await expect.poll(async () => [...(await drawn()).keys()]).toContain('1,600,000');
+    // None begins left of the canvas.
+    await expect.poll(async () => [...(await drawn()).values()].every((x) => x >= 0)).toBe(true);
+    const shown = page.locator('.card .value');
+    expect(await shown.innerText()).toBe(`${rows.at(-1)?.val.toLocaleString('en-GB')}\u00a0l`);
+
+    // What is said at the pointer, against the API.
+    const chart = page.locator('.u-over');
+    const box = (await chart.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    const tip = page.locator('.tip');
+    await tip.waitFor();
+    const [from = 0, to = 0] =
+      (await tip.innerText())
+        .split('\n')[1]
+        ?.match(/[\d,]+/g)
+        ?.map((text) => Number(text.replaceAll(',', ''))) ?? [];
+    type Buckets = { buckets: { min: number; max: number }[] };
+    const start = Date.now() - 30 * 86_400_000;
+    const path = `/v2/measurements/${uuid}?start=${start}&end=${Date.now()}&bucket=1h`;
+    const { buckets } = await call<Buckets>('GET', path);
+    expect(buckets.some(({ min, max }) => min === from && max === to)).toBe(true);
+    const { x } = (await tip.boundingBox()) ?? { x: 0 };
+    expect(Math.abs(x - box.x - box.width / 2)).toBeLessThan(200);
+
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save as CSV' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toMatch(
+      /^Water meter \d{4}-\d\d-\d\d \d{4}-\d\d-\d\d\.csv$/,
+    );
+    const lines = (await readFile(await download.path(), 'utf8')).slice(1).trimEnd().split('\r\n');
+    const peak = rows[1_500];
+    const peakLine = lines.find((line) => line.includes(String(peak?.val))) ?? '';
+    const [time = '', ...rest] = peakLine.split(',');
+    expect([Date.parse(time), rest.join()]).toEqual([
+      peak?.ts,
+      `Water meter,Volume,${peak?.val},l,0x10`,
+    ]);
+    // In the account's zone.
+    expect(time).toMatch(/\+0[12]:00$/);
+    expect(lines.length - 1).toBe(
+      rows.filter(({ ts }) => ts >= Date.now() - 30 * 86_400_000).length,
+    );
+
+    await page.getByRole('button', { name: 'From – to …' }).click();
+    await page.getByRole('button', { name: 'Last month' }).click();
+    const { searchParams } = new URL(page.url());
+    const wall = (name: string) =>
+      new Date(Number(searchParams.get(name))).toLocaleString('sv', { timeZone: 'Europe/Berlin' });
+    expect([wall('from'), wall('to')].map((text) => text.slice(8))).toEqual([
+      '01 00:00:00',
+      '01 00:00:00',
+    ]);
+
+    // Beside it another device, and the week before.
+    await page.goto(`${service.url}/console/devices/${uuid}?range=7d&compare=7d&with=${uuid}`);
+    await page.locator('.legend').getByText('The week before').waitFor();
+    await page.locator('.legend').getByText('Water meter').waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('a page opened while offline loads by itself once it is online', async () => {
+    const { page } = await open('alarms');
+    await page.locator('.alarm').first().waitFor();
+    await page.context().setOffline(true);
+    await page.getByRole('link', { name: 'Devices', exact: true }).click();
+    await page.getByText('The service is not responding').first().waitFor();
+    await page.context().setOffline(false);
+    await page.locator('.fleet tbody tr').first().waitFor();
+    await expect.poll(() => page.getByText('The service is not responding').count()).toBe(0);
+    // So does one whose script is missing too.
+    await page.context().setOffline(true);
+    await page.getByRole('link', { name: 'Cold room 1', exact: true }).click();
+    await page.getByText('The service is not responding').first().waitFor();
+    await page.context().setOffline(false);
+    await page.locator('.card .value').first().waitFor();
+  });
+
+  test('a session that ends keeps what was typed, and says that it ended', async () => {
+    const { uuid } = await addDevice('Barn', [temperature]);
+    const { page } = await open(`watch/${uuid}`);
+    await page.getByLabel('Alarm above', { exact: true }).fill('31.5');
+    type Sessions = { sessions: { id: string; current: boolean }[] };
+    const { sessions } = await call<Sessions>('GET', '/v2/accounts/sessions');
+    for (const { id, current } of sessions)
+      if (!current) await call('DELETE', `/v2/accounts/sessions/${id}`);
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Your session has ended').waitFor();
+    await dialog.getByLabel('E-mail address').fill(person.email);
+    await dialog.getByLabel('Password', { exact: true }).fill(person.password);
+    await dialog.getByRole('button', { name: 'Sign in' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await page.getByLabel('Alarm above', { exact: true }).inputValue()).toBe('31.5');
+    await page.getByRole('button', { name: 'Save limits' }).click();
+    await page.getByText('Saved.').waitFor();
+    expect(await limitsOf(uuid)).toMatchObject([
+      ['Temperature above 31.5\u00a0°C', { isGt: 31.5 }, undefined],
+    ]);
+  });
+
+  test('with a wrong clock the page says so, and shows what was measured', async () => {
+    const { uuid, send } = await addDevice('Attic', [temperature]);
+    await send({ sId: '0x10', val: 19.5 });
+    const { page, faults } = await open('');
+    await page.addInitScript(`const { now } = Date; Date.now = () => now() + 26 * 3_600_000;`);
+    await page.goto(`${service.url}/console/devices/${uuid}`);
+    await page.getByText('The clock of this device is 1 day 2').waitFor();
+    await page.locator('.chart canvas').waitFor();
+    expect(await page.getByText('Nothing was measured').count()).toBe(0);
+    await page
+      .locator('.card')
+      .getByText(/just now|min/)
+      .waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('the next page begins at its top, and a device leads back to the list as it was', async () => {
+    const names = Array.from({ length: 60 }, (_, place) => `Shelf ${place + 100}`);
+    const devices = names.map((name) => ({ device: { name }, module: [], labels: ['shelf'] }));
+    await call('POST', '/v2/devices/batch', { devices });
+    const { page, faults } = await open('?label=shelf');
+    await page.getByText('1 to 50 of 60').waitFor();
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await page.getByText('51 to 60 of 60').waitFor();
+    expect(await page.evaluate('scrollY')).toBe(0);
+    await page.getByRole('link', { name: 'Shelf 155' }).click();
+    await page.getByRole('heading', { name: 'Shelf 155' }).waitFor();
+    await page.getByRole('link', { name: 'All devices' }).click();
+    await page.getByText('51 to 60 of 60').waitFor();
+    expect(new URL(page.url()).searchParams.get('label')).toBe('shelf');
+    expect(faults).toEqual([]);
+  });
+
+  test('an alarm says what it was about, not what is measured now, and is not closed by mistake', async () => {
+    const { uuid, send } = await addDevice('Vault', [temperature]);
+    const actions = { alarm: true };
+    const causes = [{ sId: '0x10', orderId: 0, thresholds: { isGt: 38 } }];
+    const events = [{ evId: 1, name: 'too warm', eventLog: true, actions, causes }];
+    const purpose = {
+      puId: 1,
+      name: 'Vault',
+      initStId: 1,
+      states: [{ stId: 1, name: 'watched', events }],
+    };
+    await call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes: [purpose] });
+    const beganTs = Date.now() - 3 * 3_600_000;
+    const at = (minutes: number, val: number) => ({
+      sId: '0x10',
+      val,
+      ts: beganTs + minutes * 60_000,
+    });
+    await send(at(-10, 30));
+    // It came late, in one message: what counts is when it was measured.
+    await send(at(0, 39.5), at(30, 41.5), at(65, 35), at(120, 12));
+    const { page, faults } = await open(`alarms?state=closed&device=${uuid}`);
+    const card = page.locator('.alarm');
+    await card.getByText('up to 41.5\u00a0°C').waitFor();
+    const text = await card.innerText();
+    expect(text).toContain('Temperature above 38\u00a0°C');
+    expect(text).toMatch(/, 1 hr 5 mins/);
+    expect(text).not.toContain('12.0');
+    const wall = (ts: number) =>
+      new Date(ts).toLocaleTimeString('en-GB', {
+        timeZone: 'Europe/Berlin',
+        hour: '2-digit',
+        minute: '2-digit',
+      });
+    for (const ts of [beganTs, beganTs + 65 * 60_000]) expect(text).toContain(wall(ts));
+    // The chart shades that hour, and no other.
+    await page.goto(`${service.url}/console/devices/${uuid}?range=6h`);
+    const shaded = page.locator('.strip-alarm .part');
+    await shaded.waitFor();
+    const [part, strip] = await Promise.all([
+      shaded.boundingBox(),
+      page.locator('.strip-alarm').boundingBox(),
+    ]);
+    expect((part?.width ?? 0) / (strip?.width ?? 1)).toBeCloseTo(65 / 360, 2);
+
+    await send({ sId: '0x10', val: 39.2 });
+    await page.locator('.alarm').getByText('now: Temperature 39.2\u00a0°C').waitFor();
+    await page.getByRole('button', { name: 'Close', exact: true }).click();
+    await page.getByRole('dialog').getByText('It is 39.2\u00a0°C, above 38\u00a0°C.').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    type Alarms = { alarms: { state: string }[] };
+    const { alarms } = await call<Alarms>('GET', `/v2/alarms?device=${uuid}`);
+    expect(alarms.map(({ state }) => state)).toEqual(['open', 'closed']);
+    // Closed all the same, with a note; and taken back.
+    await page.getByRole('button', { name: 'Close', exact: true }).click();
+    await page.getByLabel('Note (optional)').fill('Sensor in the sun');
+    await page.getByRole('button', { name: 'Close anyway' }).click();
+    await page.locator('.alarm').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.locator('.alarm').getByText('Sensor in the sun').waitFor();
+    const again = await call<Alarms>('GET', `/v2/alarms?device=${uuid}`);
+    expect(again.alarms.map(({ state }) => state)).toEqual(['open', 'closed']);
+    expect(faults).toEqual([]);
+  });
+
+  test('the state of its purpose, silence and a limit that is passed are seen at a glance', async () => {
+    const { uuid, send } = await addDevice('Pantry', [temperature]);
+    const purpose = JSON.parse(await readFile('examples/cold-room.json', 'utf8')) as Purpose;
+    await call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes: [purpose] });
+    const { page, faults } = await open(`devices/${uuid}`);
+    for (const val of [4, 9, 13.4]) await send({ sId: '0x10', val });
+    type One = { device: { state: { stId: number; ts: number } } };
+    const { state } = (await call<One>('GET', `/v2/devices/${uuid}`)).device;
+    expect(state.stId).toBe(2);
+    await page
+      .locator('.purpose-state')
+      .getByText(/^warm since \d\d:\d\d$/)
+      .waitFor();
+    await page.locator('.card .beyond').getByText('13.4\u00a0°C').waitFor();
+    const quiet = {
+      device: { name: 'Pantry door' },
+      module: [{ moduleId: 'm', senses: [temperature] }],
+    };
+    const client = await connectDevice(await call<Registration>('POST', '/v2/devices', quiet));
+    onTestFinished(() => client.end());
+    await page.goto(`${service.url}/console/?search=pantry`);
+    const row = (name: string) =>
+      page
+        .locator('.fleet tbody tr')
+        .filter({ has: page.getByRole('link', { name, exact: true }) });
+    await row('Pantry')
+      .getByText(/^too warm, since \d\d:\d\d$/)
+      .waitFor();
+    await row('Pantry').locator('.beyond').getByText('13.4\u00a0°C').waitFor();
+    await row('Pantry door').getByText('Online, no values yet').waitFor();
+    expect(await row('Pantry door').locator('.beyond').count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
+  test('many alarms are rows; those selected are acknowledged and closed in one go', async () => {
+    const credentials = { email: 'fleet@example.com', password: 'correct horse' };
+    const own = callAs(service.url, await makeAccount(service.url, credentials));
+    const { page, faults } = await openSignedIn(browser, 'light', {
+      url: service.url,
+      credentials,
+      path: 'alarms',
+    });
+    onTestFinished(() => page.context().close());
+    // Nothing is quiet where nobody listens.
+    await page.getByText('Nothing is being watched').waitFor();
+    const devices = Array.from({ length: 12 }, (_, place) => ({
+      protocol: 'http',
+      device: { name: `Freezer ${place + 10}` },
+      module: [{ moduleId: 'm', senses: [temperature] }],
+    }));
+    type Batch = { devices: Registration[] };
+    const batch = await own<Batch>('POST', '/v2/devices/batch', { devices });
+    const deviceAuthUuids = batch.devices.map((each) => each.deviceAuthUuid);
+    const causes = [{ sId: '0x10', orderId: 0, thresholds: { isGt: -15 } }];
+    const events = [
+      { evId: 1, name: 'too warm', eventLog: true, actions: { alarm: true }, causes },
+    ];
+    const purposes = [{ puId: 1, initStId: 1, states: [{ stId: 1, events }] }];
+    await own('POST', '/v2/devices/profile', {
+      deviceAuthUuids: deviceAuthUuids.slice(1),
+      purposes,
+    });
+    await page.reload();
+    await page.getByText('All quiet').waitFor();
+    await page.getByText('1 device has no limits').waitFor();
+    for (const [place, { deviceAuthUuid, deviceAuthToken }] of batch.devices.slice(1).entries())
+      for (const val of [-20, -11.5 - place / 10])
+        await fetch(`${service.url}/devices/${deviceAuthUuid}/up/measurements`, {
+          method: 'POST',
+          headers: {
+            Authorization: `Bearer ${deviceAuthToken}`,
+            'Content-Type': 'application/json',
+          },
+          body: JSON.stringify({ sId: '0x10', val }),
+        });
+    const rows = page.locator('.alarm-row');
+    await expect.poll(() => rows.count()).toBe(11);
+    await expect.poll(() => page.getByRole('link', { name: /^Open/ }).innerText()).toContain('11');
+    for (const row of await rows.all()) {
+      const { height = 0 } = (await row.boundingBox()) ?? {};
+      expect(height).toBeGreaterThanOrEqual(36);
+      expect(height).toBeLessThanOrEqual(44);
+    }
+    await rows.filter({ hasText: 'Freezer 13' }).getByText('up to -11.7\u00a0°C').waitFor();
+    await page.getByLabel('Select this page').check();
+    const bar = page.locator('.selection');
+    await bar.getByText('11 selected').waitFor();
+    await bar.getByRole('button', { name: 'Acknowledge' }).click();
+    await page.getByText('11 alarms handled.').waitFor();
+    type Alarms = { alarms: { state: string }[] };
+    const states = async () =>
+      (await own<Alarms>('GET', '/v2/alarms?limit=50')).alarms.map(({ state }) => state);
+    expect(new Set(await states())).toEqual(new Set(['acknowledged']));
+    await page.getByRole('link', { name: 'Show acknowledged alarms' }).click();
+    await rows.nth(10).waitFor();
+    await page.getByLabel('Select too warm, Freezer 12').check();
+    await bar.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('dialog').getByText('1 of them is not over.').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close anyway' }).click();
+    await expect.poll(() => rows.count()).toBe(10);
+    expect((await states()).filter((state) => state === 'closed')).toHaveLength(1);
+    for (const width of [320, 768, 1440]) {
+      await page.setViewportSize({ width, height: 800 });
+      expect([width, await findWide(page)]).toEqual([width, []]);
+    }
     expect(faults).toEqual([]);
   });
 });

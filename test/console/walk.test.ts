@@ -84,7 +84,7 @@ describe.skipIf(browserPath === null)('in a browser', () => {
 
     const other = await page.context().newPage();
     await other.goto(`${service.url}/console/alarms`);
-    await other.getByText('All quiet').waitFor();
+    await other.getByText('Nothing is being watched').waitFor();
     await page.locator('.foot summary').click();
     await page.getByRole('button', { name: 'Sign out' }).click();
     for (const each of [page, other]) await each.getByLabel('E-mail address').waitFor();

@@ -27,7 +27,7 @@ describe('nothing acknowledged is lost, whatever happens', () => {
     const proxies = { databaseProxy: true, deviceProxy: true };
     world = await startWorld({ ...load, redis: hasRedis, ...proxies });
   });
-  afterAll(() => world.close(), 60_000);
+  afterAll(() => world.close());
   // A failed attempt may have left the service down, and then no later one would succeed.
   beforeEach(async () => {
     if (world.service.isRunning()) return;

@@ -17,7 +17,7 @@ const create = () =>
   createRequestScheduler({
     addressOf: (request) => (request as Given).from,
     isVital: (path) => path === '/livez',
-    perTurn: 4,
+    mostPerTurn: 4,
     largeBytes,
   });
 

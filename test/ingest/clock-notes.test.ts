@@ -52,7 +52,7 @@ test('they say which time is ahead', async () => {
   const ahead = { sId: '0x01', late: 0, aheadTs: now + 60_000 };
   expect(await findNotes()).toEqual({
     notes: [{ ...ahead, clockTs: null }],
-    told: { aheadTs: expect.any(Number) as number, backTs: null },
+    remarked: { aheadTs: expect.any(Number) as number, backTs: null },
   });
   await values([10, 1, 10]);
   expect(await listNotes()).toEqual([{ ...ahead, clockTs: now + 10 }]);

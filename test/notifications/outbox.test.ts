@@ -29,12 +29,12 @@ test(
     await addContact(other, 'email', 'someone@example.org');
     await db().transaction((tx) => enqueue(tx, pushes(noisy, 1_000)));
     await expect.poll(() => hanging.received.length, { timeout: 60_000 }).toBe(2);
-    const startedMs = performance.now();
     await db().transaction((tx) => enqueue(tx, [given.pushOf(other)]));
     const told = await mail.mailTo('someone@example.org');
     // The link to the device stands below what happened.
     expect(told.text).toMatch(/\n\r?\n?http:\/\/127\.0\.0\.1\/console\/devices\/[\da-f-]{36}/);
-    expect(performance.now() - startedMs).toBeLessThan(5_000);
+    // It did not wait behind those ten thousand, of which two at a time hang for seconds.
+    expect(hanging.received.length).toBeLessThan(1_000);
     const { rows } = await db().query<{ n: number }>(
       `select count(*) as n from notification where account_id = $1`,
       [noisy.accountId],

@@ -27,7 +27,9 @@ function withMore(expected: unknown): unknown {
   return expect.objectContaining(Object.fromEntries(members) as Record<string, unknown>);
 }
 
-/** Removes what the comparison itself changes: asking uses the session, and while nobody listens no device is silent. */
+/**
+ * Removes what the comparison itself changes: asking uses the session, and while nobody listens no device is silent.
+ */
 function comparable(answer: Answer): Answer {
   const text = JSON.stringify(answer, (key, value: unknown) => {
     if (key === 'lastUsedTs') return null;
@@ -66,7 +68,8 @@ const reworded: Record<string, [then: string, now: string][]> = {
   ],
 };
 
-function inPresentWords(recorded: Answer): Answer {
+/** An answer of 0.4.0 as this version words it. */
+export function inPresentWords(recorded: Answer): Answer {
   const text = JSON.stringify(recorded, (key, value: unknown) =>
     typeof value === 'string'
       ? (reworded[key] ?? []).reduce((said, [then, now]) => said.replace(then, now), value)

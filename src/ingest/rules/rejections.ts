@@ -73,10 +73,10 @@ export function collectRejections(
     const stored = countStored();
     rows.rejectionsStored.set(source, stored + 1);
     if (!isRefused) recentRejections = oneMore(recentRejectionsAt(recentRejections, ts));
-    const told: Rejection = { reason, message: cut(message), ...rest };
-    if (path !== undefined) told.path = cut(path);
+    const kept: Rejection = { reason, message: cut(message), ...rest };
+    if (path !== undefined) kept.path = cut(path);
     rows.rejections.push({
-      ...told,
+      ...kept,
       ...(details && { details: storableDetails(details) }),
       deviceId,
       messageId: (source.id ??= source.newUuid()),
@@ -85,7 +85,7 @@ export function collectRejections(
       topic: storable(topic),
       payload: isRefused ? refusedPayload() : stored === 0 ? storable(source.uplink.excerpt) : '',
     });
-    tell(told);
+    tell(kept);
   }
 
   function countInMinute(count: number): void {

@@ -6,8 +6,8 @@ import type { Logger } from '../../log/logger.ts';
 import type { Reason } from '../reasons.ts';
 
 /**
- * What the rest of the service knows about one way to reach people. Each channel has a file of its own, with its settings
- * and the function that opens it; `channels.ts` lists them all.
+ * What the rest of the service knows about one way to reach people. Each channel has a file of its own, with its
+ * settings and the function that opens it; `channels.ts` lists them all.
  */
 export type Channel = {
   /** Who receives its messages: the push tokens of an account, the telephone numbers of an action, or contacts. */
@@ -154,8 +154,8 @@ export type MessageQuotas = {
 };
 
 /**
- * What the messages of a day are counted by: a row of `message_count`. Each channel names its own kinds. `accountId` is 0
- * for a counter that all accounts share.
+ * What the messages of a day are counted by: a row of `message_count`. Each channel names its own kinds. `accountId` is
+ * 0 for a counter that all accounts share.
  */
 export type Counter = { kind: string; accountId: number; key: string };
 

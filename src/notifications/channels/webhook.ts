@@ -19,8 +19,8 @@ export const webhook: Channel = {
   daily: { kind: 'webhook', quota: 'webhooksPerDay', reason: 'webhooks-per-day' },
   unconfigured: 'no-provider',
   mask: (url) => URL.parse(url)?.host ?? '…',
-  // A slow receiver costs a socket. A webhook that was never tried has fewer places, and one that did not answer the last
-  // time has few.
+  // A slow receiver costs a socket. A webhook that was never tried has fewer places, and one that did not answer the
+  // last time has few.
   places: () => ({ webhook: 512, 'webhook-new': 256, 'webhook-unanswered': 16 }),
 };
 

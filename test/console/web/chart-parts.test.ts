@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { toCsv } from '../../../src/console/web/pages/device/chart/csv.ts';
 import {
   alonePlaces,
   clusters,
@@ -7,7 +8,6 @@ import {
   type Point,
   statesOf,
   toColumns,
-  toCsv,
 } from '../../../src/console/web/pages/device/chart/points.ts';
 
 const point = (ts: number, val: number, to = val): Point => ({
@@ -52,7 +52,14 @@ test.each([
 const limit = (value: number, isAlarm = true) => ({ value, isAlarm, name: '', text: '' });
 test.each([
   ['a limit that is near is in view', [4, 6], [limit(8)], false, [4, 8]],
-  ['one that is far is not', [11.4, 11.6], [limit(8)], false, [11.4, 11.6]],
+  [
+    'that of an alarm is from farther away',
+    [-20.6, -19.4],
+    [limit(-15), limit(-12, false)],
+    false,
+    [-20.6, -15],
+  ],
+  ['one that is far is not', [101.4, 101.6], [limit(8)], false, [101.4, 101.6]],
   ['the one of an open alarm is', [11.4, 11.6], [limit(8)], true, [8, 11.6]],
   ['of several the nearest', [11.4, 11.6], [limit(8), limit(-40)], true, [8, 11.6]],
   ['one that opens no alarm is not', [11.4, 11.6], [limit(8, false)], true, [11.4, 11.6]],
@@ -63,11 +70,15 @@ test.each([
 
 test('a CSV has a row for each value, and no name becomes a formula', () => {
   const senses = new Map([['0x10', { sId: '0x10', name: '=1+1, "x"', unit: '°C' }]]);
-  const csv = toCsv([seriesOf([point(0, 1, 3), point(minute, 2)])], senses);
+  const rows = [
+    { sId: '0x10', ts: 0, val: 1.0625 },
+    { sId: '0x12', ts: minute, val: { lat: 52.5, long: 13.4 } },
+  ];
+  const csv = toCsv(rows, { device: 'Van 12', senses, zone: 'Europe/Berlin' });
   expect(csv).toBe(
-    'time,sId,name,unit,min,mean,max,values\r\n' +
-      `1970-01-01T00:00:00.000Z,0x10,"'=1+1, ""x""",°C,1,2,3,1\r\n` +
-      `1970-01-01T00:01:00.000Z,0x10,"'=1+1, ""x""",°C,2,2,2,1\r\n`,
+    'time,device,sensor,value,unit,sId\r\n' +
+      `1970-01-01T01:00:00+01:00,Van 12,"'=1+1, ""x""",1.0625,°C,0x10\r\n` +
+      '1970-01-01T01:01:00+01:00,Van 12,0x12,"52.5, 13.4",,0x12\r\n',
   );
 });
 

@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest';
-import { sayDay, sayFullTime, sayTime } from '../../../src/console/web/text/time.ts';
+import {
+  dayAt,
+  isoIn,
+  monthAt,
+  sayDay,
+  sayFullTime,
+  sayTime,
+  tsOf,
+  wallOf,
+} from '../../../src/console/web/text/time.ts';
 
 const at = (text: string) => Date.parse(text);
 const reader = (timeZone: string, now: string, locale = 'en-GB') => ({
@@ -43,4 +52,49 @@ test("a day follows the account's zone, whatever the browser's, and the reader's
   expect(sayDay(ts, reader('Europe/Berlin', '2027-01-01T08:00:00Z', 'de-DE'))).toBe(
     '23. Nov. 2026',
   );
+});
+
+const zone = 'Europe/Berlin';
+
+test.each([
+  ['2026-11-26T21:00', '2026-11-26T20:00:00Z'],
+  ['2026-07-01T00:00', '2026-06-30T22:00:00Z'],
+  // Shown twice: the first. Left out: an hour later.
+  ['2026-10-25T02:30', '2026-10-25T00:30:00Z'],
+  ['2026-03-29T02:30', '2026-03-29T01:30:00Z'],
+])('a typed time is that of the account: %s', (wall, iso) => {
+  expect(tsOf(wall, zone)).toBe(at(iso));
+});
+
+test('a time is typed as it is shown, in every zone; anything else is none', () => {
+  for (const timeZone of [zone, 'Australia/Lord_Howe', 'America/St_Johns'])
+    for (
+      let ts = at('2026-01-01T00:10:00Z');
+      ts < at('2027-01-01T00:00:00Z');
+      ts += 97 * 3_600_000 + 60_000
+    )
+      expect([timeZone, wallOf(tsOf(wallOf(ts, timeZone), timeZone) ?? 0, timeZone)]).toEqual([
+        timeZone,
+        wallOf(ts, timeZone),
+      ]);
+  for (const text of ['', 'now', '2026-13-01T00:00']) expect(tsOf(text, zone)).toBe(undefined);
+});
+
+test('days and months begin at midnight, also when clocks change in them', () => {
+  const night = at('2026-10-25T23:30:00Z');
+  const hours = ({ start, end }: { start: number; end: number }) => (end - start) / 3_600_000;
+  expect(hours(dayAt(night, zone, -1))).toBe(25);
+  expect(wallOf(dayAt(night, zone, 0).start, zone)).toBe('2026-10-26T00:00');
+  expect(hours(monthAt(night, zone, 0))).toBe(31 * 24 + 1);
+  const january = monthAt(at('2027-01-15T12:00:00Z'), zone, -1);
+  expect([january.start, january.end].map((ts) => wallOf(ts, zone))).toEqual([
+    '2026-12-01T00:00',
+    '2027-01-01T00:00',
+  ]);
+});
+
+test('ISO 8601 in a zone has its offset, and is the same time', () => {
+  expect(isoIn(zone)(at('2026-10-25T00:30:00Z'))).toBe('2026-10-25T02:30:00+02:00');
+  expect(isoIn(zone)(at('2026-10-25T01:30:00.250Z'))).toBe('2026-10-25T02:30:00.250+01:00');
+  expect(isoIn('America/St_Johns')(at('2026-07-01T12:00:00Z'))).toBe('2026-07-01T09:30:00-02:30');
 });

@@ -66,6 +66,7 @@ export function useQuery<T>(
     const gone = new AbortController();
     let isAsking = false;
     let isOutdated = false;
+    let retry: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
       if (isAsking) return;
       isAsking = true;
@@ -74,7 +75,10 @@ export function useQuery<T>(
         const data = await load(gone.signal);
         if (!gone.signal.aborted && !isOutdated) state.value = { data };
       } catch (error) {
-        if (!gone.signal.aborted) state.value = { ...state.peek(), error };
+        if (gone.signal.aborted) return;
+        state.value = { ...state.peek(), error };
+        // The service did not answer at all, so it may soon: a person should not have to ask.
+        if (error instanceof TypeError) retry = setTimeout(onVisible, retryMs);
       } finally {
         isAsking = false;
         if (isOutdated && !gone.signal.aborted) void ask();
@@ -88,11 +92,14 @@ export function useQuery<T>(
     loaders.set(key, again);
     void ask();
     const onVisible = () => document.visibilityState === 'visible' && void ask();
+    addEventListener('online', onVisible);
     const timer = everyMs > 0 ? setInterval(onVisible, everyMs) : undefined;
     document.addEventListener('visibilitychange', onVisible);
     return () => {
       gone.abort();
       clearInterval(timer);
+      clearTimeout(retry);
+      removeEventListener('online', onVisible);
       document.removeEventListener('visibilitychange', onVisible);
       if (loaders.get(key) === again) loaders.delete(key);
     };
@@ -100,6 +107,8 @@ export function useQuery<T>(
   const { data, error } = state.value;
   return { data, error, reload: () => loaders.get(key)?.() };
 }
+
+const retryMs = 5_000;
 
 /** What another component's query returned; nothing until it was answered. */
 export function useKnown(key: string): unknown {

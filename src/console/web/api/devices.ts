@@ -39,10 +39,20 @@ export type FleetFilter = {
 export const pageSize = 50;
 
 export const listDevices = (
-  filter: FleetFilter,
+  filter: Partial<FleetFilter>,
   signal?: AbortSignal,
 ): Promise<Answer<DeviceList>> =>
   call('GET', '/v2/devices', { query: { ...filter, limit: pageSize, counts: 'true' }, signal });
+
+/** How many devices have a profile, and how many have none: nothing of those is watched. */
+export async function listWatched(
+  signal?: AbortSignal,
+): Promise<{ with: number; without: number }> {
+  const query = { profile: 'none', limit: 1, counts: 'true' };
+  const { counts } = (await call<DeviceList>('GET', '/v2/devices', { query, signal })).body;
+  const without = counts?.matching ?? 0;
+  return { with: (counts?.all ?? 0) - without, without };
+}
 
 export type Protocol = 'mqtt' | 'http';
 
@@ -111,7 +121,9 @@ export const saveLabels = (uuid: string, labels: string[]) =>
 
 export const removeDevice = (uuid: string) => call('DELETE', `/v2/devices/${uuid}`);
 
-type Live = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs'>;
+type Live = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs' | 'refusedTs'>;
+
+const notRefused = { refusedTs: undefined };
 
 /** Values update when their device was last seen; not every one of them. */
 const seenEveryMs = 10_000;
@@ -127,11 +139,14 @@ function changeOf(device: ListedDevice, message: StreamMessage): Partial<Live> |
     const told = message.devices.findLast(({ deviceAuthUuid }) => deviceAuthUuid === device.uuid);
     if (!told) return null;
     const { presence, lastSeenTs } = told;
-    return { presence, connected: presence === 'online', lastSeenTs };
+    const isThere = presence === 'online';
+    // A device that is there is no longer refused: the list says so a little later.
+    return { presence, connected: isThere, lastSeenTs, ...(isThere ? notRefused : {}) };
   }
-  if (message.kind !== 'values' || now() - (device.lastSeenTs ?? 0) < seenEveryMs) return null;
+  const isRecent = now() - (device.lastSeenTs ?? 0) < seenEveryMs;
+  if (message.kind !== 'values' || (isRecent && device.refusedTs === undefined)) return null;
   const hasSent = message.values.some(({ deviceAuthUuid }) => deviceAuthUuid === device.uuid);
-  return hasSent ? { lastSeenTs: now() } : null;
+  return hasSent ? { lastSeenTs: now(), ...notRefused } : null;
 }
 
 export type JobEntry = JobList['jobs'][number];

@@ -52,8 +52,14 @@ export const listAlarms = (
 const act = (alarmId: number, what: string, method: 'POST' | 'DELETE' = 'POST', body?: unknown) =>
   call(method, `/v2/alarms/${alarmId}/${what}`, body === undefined ? {} : { body });
 
-export const acknowledgeAlarm = (alarmId: number) => act(alarmId, 'acknowledge');
-export const closeAlarm = (alarmId: number) => act(alarmId, 'close', 'POST', { force: true });
+/** A note says what was found or done. */
+export const acknowledgeAlarm = (alarmId: number, note?: string) =>
+  act(alarmId, 'acknowledge', 'POST', note ? { note } : {});
+/** Refused (`condition-holds`) while its condition holds, without `force`. */
+export const closeAlarm = (alarmId: number, how: { note?: string; force?: boolean } = {}) =>
+  act(alarmId, 'close', 'POST', how);
+/** Takes back that it was closed, within a minute. */
+export const reopenAlarm = (alarmId: number) => act(alarmId, 'reopen');
 export const unsnoozeAlarm = (alarmId: number) => act(alarmId, 'snooze', 'DELETE');
 export const snoozeAlarm = (alarmId: number, body: { untilTs: number; reason?: string }) =>
   act(alarmId, 'snooze', 'POST', body);

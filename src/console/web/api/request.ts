@@ -1,3 +1,5 @@
+import { compareClocks } from '../app/now.ts';
+
 /** An error that the service answered with; `detail` is for people. */
 export class ApiError extends Error {
   readonly status: number;
@@ -73,6 +75,7 @@ export async function call<T>(
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
   });
+  compareClocks(response.headers.get('Date'));
   const answer: unknown = await response.json().catch(() => ({}));
   if (response.ok) return { body: answer as T, next: nextOf(response) };
   if (response.status === 401 && path !== '/console/session') onUnauthenticated();

@@ -1,13 +1,13 @@
 import type { ComponentChildren, ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Link } from '../parts/link.tsx';
-import { Empty, Problem, Skeleton } from '../parts/panel.tsx';
+import { Empty, Problem, Skeleton, useReloadOnline } from '../parts/panel.tsx';
 import { AlarmsPage } from '../pages/alarms/alarms-page.tsx';
 import { FleetPage } from '../pages/fleet/fleet-page.tsx';
-import { SignInPage } from '../pages/sign-in/sign-in-page.tsx';
+import { SessionEnded, SignInPage } from '../pages/sign-in/sign-in-page.tsx';
 import { t } from '../text/t.ts';
 import { pieces } from './router.ts';
-import { openSession, session } from './session.ts';
+import { forgetEnded, openSession, session } from './session.ts';
 import { Shell } from './shell.tsx';
 
 /** The page of this URL. Without a session it shows the sign-in page, and afterwards the requested one. */
@@ -20,10 +20,15 @@ export function App() {
         <Problem error={value.error} retry={() => void openSession()} />
       </main>
     );
-  const { account } = value.view;
+  const account = value.view.account ?? value.ended;
   if (!account) return <SignInPage view={value.view} />;
-  // Nothing that one person saw stays for another.
-  return <Shell key={account.accountAuthUuid}>{pageOf(pieces.value)}</Shell>;
+  return (
+    <>
+      {/* Nothing that one person saw stays for another. */}
+      <Shell key={account.accountAuthUuid}>{pageOf(pieces.value)}</Shell>
+      {value.ended && <SessionEnded onLeave={forgetEnded} />}
+    </>
+  );
 }
 
 function pageOf([first, second, ...more]: string[]): ComponentChildren {
@@ -59,6 +64,7 @@ function Lazy({ load, uuid = '' }: { load: () => Promise<Page>; uuid?: string })
     );
   useEffect(() => void read(), [load]);
   const { Page, error } = state;
+  useReloadOnline(error !== undefined);
   if (Page) return <Page uuid={uuid} />;
   return error === undefined ? (
     <Skeleton lines={6} />

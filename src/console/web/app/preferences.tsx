@@ -46,7 +46,7 @@ const key = 'sensorium-theme';
 /** The colours of tokens.css. */
 const colors = (
   'bg panel hover ink muted border line shade accent accent-soft on-accent ok ' +
-  'ok-soft bad bad-soft warn warn-soft series-1 series-1-band'
+  'ok-soft bad bad-soft warn warn-soft series-1 series-1-band series-2 series-3 series-4'
 ).split(' ');
 
 /** The chosen theme. Besides it, local storage contains only whether keyboard shortcuts are on. */

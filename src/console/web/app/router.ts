@@ -15,7 +15,18 @@ export const here = signal(read());
 /** The path in pieces: `/devices/1` is `['devices', '1']`. */
 export const pieces = computed(() => here.value.path.split('/').filter(Boolean));
 
-addEventListener('popstate', () => (here.value = read()));
+/** The query that each path last had: a link back to a list keeps its filters and its page. */
+const last = new Map<string, string>();
+const remember = () => last.set(here.value.path, location.search);
+remember();
+
+/** A path below /console/ with the query that it last had. */
+export const asLeft = (path: string): string => path + (last.get(`/${path}`) ?? '');
+
+addEventListener('popstate', () => {
+  here.value = read();
+  remember();
+});
 
 /** Goes to a path below /console/, such as `alarms?state=closed`. */
 export function navigate(to: string, { replace = false } = {}): void {
@@ -24,9 +35,12 @@ export function navigate(to: string, { replace = false } = {}): void {
   if (url === location.pathname + location.search) return;
   if (replace) history.replaceState(null, '', url);
   else history.pushState(null, '', url);
-  const before = here.value.path;
+  const before = here.value;
   here.value = read();
-  if (here.value.path !== before) scrollTo(0, 0);
+  remember();
+  // Another page, or the next page of a list.
+  const isNew = (name: string) => here.value.query.get(name) !== before.query.get(name);
+  if (here.value.path !== before.path || isNew('cursor')) scrollTo(0, 0);
 }
 
 /** The current path with some parameters changed; the others stay, and empty ones are removed. */

@@ -1,5 +1,5 @@
 import { effect, signal } from '@preact/signals';
-import { forgetAll } from '../api/cache.ts';
+import { forgetAll, reload } from '../api/cache.ts';
 import { watchUnauthenticated } from '../api/request.ts';
 import {
   type Credentials,
@@ -15,7 +15,12 @@ import { language, type Language } from '../text/t.ts';
 import { navigate } from './router.ts';
 
 type Session = { state: 'opening' } | { state: 'failed'; error: unknown } | Opened;
-type Opened = { state: 'open'; view: Omit<SessionView, 'timestamp'> };
+type Opened = {
+  state: 'open';
+  view: Omit<SessionView, 'timestamp'>;
+  /** Whose session has ended while the page was open: what was typed stays until somebody signs in. */
+  ended?: SessionAccount;
+};
 
 /** Who is signed in. It contains no token: that is in the cookie, which no script can read. */
 export const session = signal<Session>({ state: 'opening' });
@@ -36,9 +41,13 @@ export async function openSession(): Promise<void> {
 }
 
 function take(view: Opened['view']): void {
+  const { value } = session;
+  const ended = value.state === 'open' ? value.ended : undefined;
+  const isSame = view.account?.accountAuthUuid === (accountOf() ?? ended)?.accountAuthUuid;
   // Nothing of one person may be shown to another.
-  if (view.account?.accountAuthUuid !== accountOf()?.accountAuthUuid) forgetAll();
+  if (!isSame) forgetAll();
   session.value = { state: 'open', view };
+  if (isSame && ended) reload('');
 }
 
 const endHere = () => {
@@ -46,7 +55,16 @@ const endHere = () => {
   if (value.state === 'open') take({ ...value.view, account: undefined, firstRun: false });
 };
 
-watchUnauthenticated(endHere);
+/** Nobody signs in again: what the ended session showed goes. */
+export const forgetEnded = endHere;
+
+watchUnauthenticated(() => {
+  const { value } = session;
+  const account = accountOf();
+  if (value.state !== 'open' || !account) return;
+  const view = { ...value.view, account: undefined, firstRun: false };
+  session.value = { state: 'open', view, ended: account };
+});
 
 effect(() => {
   const account = accountOf();

@@ -5,9 +5,10 @@ import { Dialog } from '../parts/dialog.tsx';
 import { Icon, type IconName } from '../parts/icon.tsx';
 import { Link } from '../parts/link.tsx';
 import { Toast } from '../parts/panel.tsx';
-import { formatTime } from '../text/format.ts';
+import { formatDuration, formatTime } from '../text/format.ts';
 import { count, plain, t } from '../text/t.ts';
 import { allowShortcuts, goKeys, hasShortcuts, isHelpOpen, startKeyboard } from './keyboard.ts';
+import { clockSkewMs } from './now.ts';
 import { Preferences } from './preferences.tsx';
 import { here, pieces } from './router.ts';
 import { accountOf, leave } from './session.ts';
@@ -51,11 +52,24 @@ export function Shell({ children }: { children: ComponentChildren }) {
             {t('stream.away', { time: formatTime(awaySince.value) })}
           </p>
         )}
+        <WrongClock />
         {children}
       </main>
       <Toast />
       <Help />
     </div>
+  );
+}
+
+/** This device's clock is wrong: times and ages go by the service's. */
+function WrongClock() {
+  const { value } = clockSkewMs;
+  if (value === 0) return null;
+  const time = formatDuration(Math.abs(value));
+  return (
+    <p class="away" role="status">
+      {value < 0 ? t('clock.ahead', { time }) : t('clock.behind', { time })}
+    </p>
   );
 }
 
@@ -116,6 +130,7 @@ function Foot() {
       </summary>
       <div class="foot-menu">
         <Preferences />
+        <Zone />
         <a class="place" href="/docs">
           <Icon name="book" />
           <span>{t('nav.docs')}</span>
@@ -130,6 +145,18 @@ function Foot() {
         </button>
       </div>
     </details>
+  );
+}
+
+/** Times are in the account's zone: says which, if this browser is in another. */
+function Zone() {
+  const zone = accountOf()?.timeZone;
+  if (zone === undefined || zone === Intl.DateTimeFormat().resolvedOptions().timeZone) return null;
+  return (
+    <Link to="account/profile" class="place">
+      <Icon name="clock" />
+      <span>{t('nav.zone', { zone })}</span>
+    </Link>
   );
 }
 

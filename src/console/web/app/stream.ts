@@ -207,6 +207,8 @@ async function openStream({ devices, lastEventId }: StreamAsk): Promise<EventSou
 export const openList = signal<ListedAlarm[]>([]);
 
 export const openAlarms = computed(() => openList.value.length);
+/** There are more open alarms than `openList` has. */
+export const hasMoreOpen = signal(false);
 
 /** Reads them again, so that a person's action shows at once, even without the stream. */
 export async function readOpenAlarms(): Promise<void> {
@@ -214,7 +216,9 @@ export async function readOpenAlarms(): Promise<void> {
   // The page that lists alarms shows the error.
   const answer = await listAlarms({ state: 'open', limit: 100 }).catch(() => null);
   // Somebody else may have signed in meanwhile.
-  if (answer && accountOf()?.accountAuthUuid === uuid) openList.value = answer.body.alarms;
+  if (!answer || accountOf()?.accountAuthUuid !== uuid) return;
+  openList.value = answer.body.alarms;
+  hasMoreOpen.value = answer.next !== null;
 }
 
 /** A broken fleet changes many alarms at once: do not read again for each. */

@@ -112,22 +112,53 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
   );
 }
 
-const said = signal('');
+type Said = { text: string; undo?: () => Promise<unknown> };
+
+const said = signal<Said>({ text: '' });
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Shows a short message about what was done. */
-export function say(text: string): void {
-  said.value = text;
+/** Shows a short message about what was done; with `undo` for as long as that can be taken back. */
+export function say(text: string, undo?: { forMs: number; run: () => Promise<unknown> }): void {
+  said.value = undo ? { text, undo: undo.run } : { text };
   clearTimeout(timer);
-  timer = setTimeout(() => (said.value = ''), 5_000);
+  timer = setTimeout(() => (said.value = { text: '' }), undo?.forMs ?? 5_000);
+}
+
+async function takeBack(): Promise<void> {
+  const { undo } = said.value;
+  try {
+    await undo?.();
+    say(t('common.undone'));
+  } catch (error) {
+    say(describeProblem(error));
+  }
 }
 
 export function Toast() {
   return (
     <div class="toast" role="status" aria-live="polite">
-      {said.value !== '' && <p>{said.value}</p>}
+      {said.value.text !== '' && (
+        <p>
+          {said.value.text}
+          {said.value.undo && (
+            <button type="button" class="toast-undo" onClick={() => void takeBack()}>
+              {t('jobs.undo')}
+            </button>
+          )}
+        </p>
+      )}
     </div>
   );
+}
+
+/** A script that could not be loaded is not asked for again by the browser: loads the page again once it is online. */
+export function useReloadOnline(hasFailed: boolean): void {
+  useEffect(() => {
+    if (!hasFailed) return undefined;
+    const again = () => location.reload();
+    addEventListener('online', again);
+    return () => removeEventListener('online', again);
+  }, [hasFailed]);
 }
 
 /** A part of a page whose script is loaded when it is first shown. */
@@ -136,6 +167,7 @@ export function lazyPart<P extends object>(load: () => Promise<ComponentType<P>>
   return function LazyPart(props: P) {
     const [error, setError] = useState<unknown>(null);
     const [, setIsLoaded] = useState(loaded !== undefined);
+    useReloadOnline(error !== null);
     useEffect(() => {
       load().then((part) => {
         loaded = part;

@@ -88,3 +88,24 @@ export function formatDuration(ms: number): string {
 
 const format = (number: number, unit: string) =>
   new Intl.NumberFormat(locale(), { style: 'unit', unit, unitDisplay: 'short' }).format(number);
+
+/** The condition of a cause: "above 8 °C"; empty if it accepts every value. */
+export function sayCondition(
+  thresholds: Record<string, unknown>,
+  negate: boolean | undefined,
+  sense: Shown | undefined,
+): string {
+  const shown = (value: unknown) =>
+    typeof value === 'number' ? formatValue(value, { unit: sense?.unit }) : '';
+  const list = (value: unknown) => (Array.isArray(value) ? value.map(shown).join(', ') : '');
+  const { isGt, isLt, isOneOf, isNotIn, isInsideGeo } = thresholds;
+  const said = [
+    isGt === undefined ? '' : t('event.above', { limit: shown(isGt) }),
+    isLt === undefined ? '' : t('event.below', { limit: shown(isLt) }),
+    isOneOf === undefined ? '' : t('event.oneOf', { limit: list(isOneOf) }),
+    isNotIn === undefined ? '' : t('event.notIn', { limit: list(isNotIn) }),
+    isInsideGeo === undefined ? '' : t('event.inside'),
+  ];
+  const condition = said.filter((each) => each !== '').join(', ');
+  return negate && condition !== '' ? t('event.not', { condition }) : condition;
+}

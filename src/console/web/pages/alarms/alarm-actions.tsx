@@ -1,13 +1,21 @@
 import { useState } from 'preact/hooks';
 import { reload } from '../../api/cache.ts';
 import { muteDevice, unmuteDevice } from '../../api/devices.ts';
-import { acknowledgeAlarm, closeAlarm, snoozeAlarm, unsnoozeAlarm } from '../../api/events.ts';
-import type { ListedAlarm } from '../../api/types.ts';
+import {
+  acknowledgeAlarm,
+  closeAlarm,
+  reopenAlarm,
+  snoozeAlarm,
+  unsnoozeAlarm,
+} from '../../api/events.ts';
+import { ApiError } from '../../api/request.ts';
+import type { LatestView, ListedAlarm } from '../../api/types.ts';
 import { readOpenAlarms } from '../../app/stream.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { type AskedQuiet, type Quiet, QuietFields, quietFromNow } from '../../parts/form.tsx';
 import { Problem, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
+import { whyOpen } from './about.ts';
 
 type Act = 'acknowledge' | 'close' | 'snooze' | 'unsnooze' | 'mute' | 'unmute';
 
@@ -15,24 +23,27 @@ type ActionsProps = {
   alarm: ListedAlarm;
   /** The element that says which alarm it is; a screen reader reads it with each button. */
   describedBy: string;
+  latest: readonly LatestView[] | undefined;
 };
 
 /** What a person can do about an alarm; the page shows the result at once. */
-export function AlarmActions({ alarm, describedBy }: ActionsProps) {
-  const [asking, setAsking] = useState<'snooze' | 'mute' | null>(null);
+export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
+  const [asking, setAsking] = useState<'snooze' | 'mute' | 'close' | 'note' | null>(null);
+  const why = whyOpen(alarm, latest);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const { alarmId, deviceAuthUuid: uuid, state, snoozed, muted } = alarm;
-  const run = async (act: Act, work: () => Promise<unknown>) => {
+  const run = async (act: Act, work: () => Promise<unknown>, undo?: () => Promise<unknown>) => {
     if (isBusy) return;
     setError(null);
     setAsking(null);
     setBusy(true);
     try {
       await work();
-      say(t(`alarms.done.${act}`));
+      say(t(`alarms.done.${act}`), undo && { forMs: undoMs, run: undo });
     } catch (thrown) {
-      setError(thrown);
+      if (isHolding(thrown)) setAsking('close');
+      else setError(thrown);
     }
     setBusy(false);
     reload('alarms/');
@@ -43,6 +54,16 @@ export function AlarmActions({ alarm, describedBy }: ActionsProps) {
     asking === 'snooze'
       ? run('snooze', () => snoozeAlarm(alarmId, body))
       : run('mute', () => muteDevice(uuid, body));
+  const close = (how: { note?: string; force?: boolean }) =>
+    run(
+      'close',
+      () => closeAlarm(alarmId, how),
+      async () => {
+        await reopenAlarm(alarmId);
+        reload('alarms/');
+        await readOpenAlarms();
+      },
+    );
   const button = (act: Act, onClick: () => void) => (
     <button
       // The button that ends a snooze takes the place of the one that began it, so it keeps the focus.
@@ -66,9 +87,32 @@ export function AlarmActions({ alarm, describedBy }: ActionsProps) {
       {muted
         ? button('unmute', () => void run('unmute', () => unmuteDevice(uuid)))
         : button('mute', () => setAsking('mute'))}
-      {button('close', () => void run('close', () => closeAlarm(alarmId)))}
+      {button('close', () => void close({}))}
+      {state === 'open' && (
+        <button type="button" class="link" onClick={() => setAsking('note')}>
+          {t('alarms.withNote')}
+        </button>
+      )}
       {error !== null && <Problem error={error} />}
-      {asking !== null && (
+      {asking === 'close' && (
+        <NoteDialog
+          title={t('alarms.closeTitle')}
+          action={t('alarms.closeAnyway')}
+          hint={`${why} ${t('alarms.closeHint')}`}
+          onCancel={() => setAsking(null)}
+          onSend={(note) => void close({ force: true, ...(note ? { note } : {}) })}
+        />
+      )}
+      {asking === 'note' && (
+        <NoteDialog
+          title={t('alarms.acknowledge')}
+          action={t('alarms.acknowledge')}
+          hint={t('alarms.noteHint')}
+          onCancel={() => setAsking(null)}
+          onSend={(note) => void run('acknowledge', () => acknowledgeAlarm(alarmId, note))}
+        />
+      )}
+      {(asking === 'snooze' || asking === 'mute') && (
         <QuietDialog
           what={asking}
           alarm={alarm}
@@ -77,6 +121,53 @@ export function AlarmActions({ alarm, describedBy }: ActionsProps) {
         />
       )}
     </div>
+  );
+}
+
+/** How long the service takes back that an alarm was closed. */
+const undoMs = 60_000;
+
+const isHolding = (error: unknown) => error instanceof ApiError && error.code === 'condition-holds';
+
+type NoteProps = {
+  title: string;
+  action: string;
+  hint: string;
+  onCancel: () => void;
+  onSend: (note: string) => void;
+};
+
+/** Asks for a note: what was found, what was done. It may stay empty. */
+function NoteDialog({ title, action, hint, onCancel, onSend }: NoteProps) {
+  const [note, setNote] = useState('');
+  const send = (event: SubmitEvent) => {
+    event.preventDefault();
+    onSend(note.trim());
+  };
+  return (
+    <Dialog title={title} onClose={onCancel}>
+      <form class="form" onSubmit={send}>
+        <p>{hint}</p>
+        <label class="field">
+          <span>{t('alarms.note')}</span>
+          <input
+            name="note"
+            value={note}
+            maxLength={1_000}
+            autocomplete="off"
+            onInput={({ currentTarget }) => setNote(currentTarget.value)}
+          />
+        </label>
+        <div class="dialog-buttons">
+          <button type="button" class="button" onClick={onCancel}>
+            {t('common.cancel')}
+          </button>
+          <button type="submit" class="button button-main">
+            {action}
+          </button>
+        </div>
+      </form>
+    </Dialog>
   );
 }
 

@@ -3,8 +3,9 @@ import type { LatestView, ListedAlarm } from '../../api/types.ts';
 import { now } from '../../app/now.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
-import { formatAgo, formatFullTime, formatTime, formatValue } from '../../text/format.ts';
+import { formatFullTime, formatTime } from '../../text/format.ts';
 import { count, t, tryText } from '../../text/t.ts';
+import { aboutOf, beganOf, overOf, sayTimes } from './about.ts';
 import { AlarmActions } from './alarm-actions.tsx';
 
 type CardProps = {
@@ -15,11 +16,20 @@ type CardProps = {
 };
 
 /** One alarm: what, where, since when, whether somebody was notified, and what to do. */
-export function AlarmCard({ alarm, hasDevice, latest }: CardProps) {
+export function AlarmCard(props: CardProps) {
+  return (
+    <li>
+      <AlarmBody {...props} />
+    </li>
+  );
+}
+
+/** The same within another element. */
+export function AlarmBody({ alarm, hasDevice, latest }: CardProps) {
   const { state, eventName, deviceName, deviceAuthUuid, snoozed, muted } = alarm;
   const id = useId();
   return (
-    <li class={`alarm alarm-${state}`}>
+    <div class={`alarm alarm-${state}`}>
       <div class="alarm-mark">
         <Icon name={state === 'open' ? (snoozed || muted ? 'quiet' : 'warn') : 'check'} />
       </div>
@@ -43,25 +53,23 @@ export function AlarmCard({ alarm, hasDevice, latest }: CardProps) {
         <AlarmTimes alarm={alarm} />
         <AlarmDetails alarm={alarm} hasDevice={hasDevice} />
       </div>
-      {state !== 'closed' && <AlarmActions alarm={alarm} describedBy={id} />}
-    </li>
+      {state !== 'closed' && <AlarmActions alarm={alarm} describedBy={id} latest={latest} />}
+    </div>
   );
 }
 
-function AlarmValues({ alarm: { values }, latest }: Pick<CardProps, 'alarm' | 'latest'>) {
+/** What it was about: the condition and the value furthest beyond it, and what it is now while it is open. */
+function AlarmValues({ alarm, latest }: Pick<CardProps, 'alarm' | 'latest'>) {
   if (!latest) return null;
+  const { condition, extreme, now: value } = aboutOf(alarm, latest);
   return (
     <>
-      {values.map(({ sId, val, lat, long }) => {
-        const sense = latest.find((each) => each.sId === sId);
-        const isPosition = lat !== undefined && long !== undefined;
-        return (
-          <span key={sId}>
-            {sense?.name ?? sId}{' '}
-            <strong>{formatValue(isPosition ? { lat, long } : val, sense)}</strong>
-          </span>
-        );
-      })}
+      {condition !== '' && <span class="alarm-condition">{condition}</span>}
+      {extreme !== '' && <strong>{extreme}</strong>}
+      {value !== '' && <span>{t('alarms.now', { value })}</span>}
+      {condition === '' && extreme === '' && value === '' && (
+        <span class="muted">{t('alarms.notKept')}</span>
+      )}
     </>
   );
 }
@@ -69,26 +77,22 @@ function AlarmValues({ alarm: { values }, latest }: Pick<CardProps, 'alarm' | 'l
 const hourMs = 3_600_000;
 
 /** The device's chart around the beginning of an alarm, including some time before it. */
-function chartAt({ deviceAuthUuid, sinceTs, closedTs }: ListedAlarm): string {
-  const over = closedTs ?? now();
-  const end = Math.min(now(), over + hourMs, sinceTs + 12 * hourMs);
-  return `devices/${deviceAuthUuid}?from=${sinceTs - hourMs}&to=${Math.max(end, sinceTs + 1)}`;
+export function chartAt(alarm: ListedAlarm): string {
+  const began = beganOf(alarm);
+  const over = overOf(alarm) ?? now();
+  const end = Math.min(now(), over + hourMs, began + 12 * hourMs);
+  return `devices/${alarm.deviceAuthUuid}?from=${began - hourMs}&to=${Math.max(end, began + 1)}`;
 }
 
 /** Since when, whether somebody was notified, and until when notifications are suppressed. */
 function AlarmTimes({ alarm }: { alarm: ListedAlarm }) {
-  const { sinceTs, acknowledgedTs, endsTs, closedTs, closedBy, snoozed, muted } = alarm;
+  const { acknowledgedTs, endsTs, closedTs, closedBy, snoozed, muted } = alarm;
   const time = (ts: number) => ({ time: formatTime(ts) });
   return (
     <>
       <p class="fine">
-        <span title={formatFullTime(sinceTs)}>
-          {closedTs === null
-            ? t('alarms.since', { ...time(sinceTs), ago: formatAgo(sinceTs) })
-            : t('alarms.lasted', { from: formatTime(sinceTs), to: formatTime(closedTs) })}
-        </span>
-        {' · '}
-        {count('alarms.firings', alarm.firings)}
+        <span title={formatFullTime(beganOf(alarm))}>{sayTimes(alarm)}</span>
+        {alarm.firings > 1 && ` · ${count('alarms.firings', alarm.firings)}`}
       </p>
       <p class="fine">
         {sayTold(alarm)}
@@ -98,6 +102,11 @@ function AlarmTimes({ alarm }: { alarm: ListedAlarm }) {
           ` ${t('alarms.closedAt', { ...time(closedTs), why: t(`alarms.closedBy.${closedBy}`) })}`}
         {closedTs === null && endsTs !== null && ` ${t('alarms.ends', time(endsTs))}`}
       </p>
+      {alarm.notes.map(({ ts, text }) => (
+        <p key={ts} class="alarm-note">
+          {t('alarms.noted', { time: formatTime(ts), text })}
+        </p>
+      ))}
       {snoozed && (
         <Quiet text={t('alarms.snoozed', time(snoozed.untilTs))} reason={snoozed.reason} />
       )}

@@ -1,19 +1,21 @@
 import { useEffect } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
+import { listWatched } from '../../api/devices.ts';
 import { listAlarms } from '../../api/events.ts';
 import { useLatest } from '../../api/measurements.ts';
 import type { ListedAlarm } from '../../api/types.ts';
 import { here, queryOf, setQuery } from '../../app/router.ts';
-import { onStream, openAlarms } from '../../app/stream.ts';
+import { hasMoreOpen, onStream, openAlarms } from '../../app/stream.ts';
 import { throttle } from '../../app/throttle.ts';
-import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { Chips } from '../../parts/status.tsx';
 import { formatTime } from '../../text/format.ts';
-import { t } from '../../text/t.ts';
+import { count, t } from '../../text/t.ts';
+import { LabelFilter } from '../fleet/filter.tsx';
 import { Pager } from '../fleet/fleet-page.tsx';
 import { AlarmCard } from './alarm-card.tsx';
+import { AlarmRows } from './alarm-rows.tsx';
 
 const states = ['open', 'acknowledged', 'closed'] as const;
 
@@ -48,6 +50,7 @@ export function AlarmsPage() {
             to: linkTo(each === 'open' ? '' : each),
             isOn: each === state,
             count: each === 'open' && isOfAll ? openAlarms.value : undefined,
+            isMore: hasMoreOpen.value,
           }))}
         />
         <AlarmFilters alarms={query.data?.body.alarms ?? []} />
@@ -81,33 +84,16 @@ function linkTo(state: string): string {
 /** Which devices: one that a link led to, or those with a label. */
 function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
   const device = queryOf('device');
-  const label = queryOf('label');
   if (device !== '')
     return <Only text={t('alarms.ofDevice', { device: nameOf(device, alarms) })} name="device" />;
-  if (label !== '') return <Only text={t('alarms.ofLabel', { label })} name="label" />;
-  return (
-    <label class="search alarm-label">
-      <span class="hidden">{t('alarms.label')}</span>
-      <Icon name="search" />
-      <input
-        type="search"
-        placeholder={t('alarms.label')}
-        autocomplete="off"
-        spellcheck={false}
-        // The service compares whole labels, so wait until the label is complete.
-        onChange={({ currentTarget }) =>
-          setQuery({ label: currentTarget.value.trim(), cursor: '' })
-        }
-      />
-    </label>
-  );
+  return <LabelFilter />;
 }
 
 function nameOf(uuid: string, alarms: readonly ListedAlarm[]): string {
   return alarms.find(({ deviceAuthUuid }) => deviceAuthUuid === uuid)?.deviceName || uuid;
 }
 
-function Only({ text, name }: { text: string; name: 'device' | 'label' }) {
+function Only({ text, name }: { text: string; name: 'device' }) {
   return (
     <p class="only">
       <span>{text}</span>
@@ -137,6 +123,7 @@ function Quiet() {
   const closed = useQuery('alarms/last', (signal) =>
     listAlarms({ state: 'closed', limit: 100 }, signal),
   );
+  const watched = useQuery('alarms/watched', listWatched).data;
   if (acknowledged.data?.body.alarms.length)
     return (
       <Empty icon="check" title={t('alarms.inHand')} hint={t('alarms.inHandHint')}>
@@ -145,9 +132,28 @@ function Quiet() {
         </Link>
       </Empty>
     );
+  if (watched && watched.with === 0)
+    return (
+      <Empty
+        icon="alarm"
+        title={t('alarms.unwatched')}
+        hint={
+          watched.without === 0
+            ? t('alarms.noDevices')
+            : count('alarms.withoutLimits', watched.without)
+        }
+      >
+        <Link to="" class="button">
+          {t('app.toFleet')}
+        </Link>
+      </Empty>
+    );
   const since = Math.max(...(closed.data?.body.alarms ?? []).map(({ closedTs }) => closedTs ?? 0));
   const title = since > 0 ? t('alarms.quietSince', { time: formatTime(since) }) : t('alarms.quiet');
-  return <Empty icon="check" title={title} hint={t('alarms.quietHint')} />;
+  const hint = watched?.without
+    ? count('alarms.withoutLimits', watched.without)
+    : t('alarms.quietHint');
+  return <Empty icon="check" title={title} hint={hint} />;
 }
 
 /** The alarms of many devices (`hasDevice`), or of one. One query reads all their senses. */
@@ -155,6 +161,10 @@ export function AlarmList({ alarms, hasDevice = false }: ListProps) {
   const uuids = [...new Set(alarms.map(({ deviceAuthUuid }) => deviceAuthUuid))];
   const { data } = useLatest(uuids);
   const latest = data && Map.groupBy(data, ({ deviceAuthUuid }) => deviceAuthUuid);
+  const latestOf = ({ deviceAuthUuid }: ListedAlarm) =>
+    latest && (latest.get(deviceAuthUuid) ?? []);
+  if (hasDevice && alarms.length > mostCards)
+    return <AlarmRows alarms={alarms} latestOf={latestOf} />;
   return (
     <ul class="alarms">
       {alarms.map((alarm) => (
@@ -162,11 +172,14 @@ export function AlarmList({ alarms, hasDevice = false }: ListProps) {
           key={alarm.alarmId}
           alarm={alarm}
           hasDevice={hasDevice}
-          latest={latest && (latest.get(alarm.deviceAuthUuid) ?? [])}
+          latest={latestOf(alarm)}
         />
       ))}
     </ul>
   );
 }
+
+/** A few alarms are cards, which say everything at once; more are rows. */
+const mostCards = 4;
 
 type ListProps = { alarms: readonly ListedAlarm[]; hasDevice?: boolean };

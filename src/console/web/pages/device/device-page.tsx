@@ -12,16 +12,17 @@ import {
 import { useLatest } from '../../api/measurements.ts';
 import type { DescribedDevice, OneDevice, Sense } from '../../api/types.ts';
 import { clock } from '../../app/now.ts';
-import { queryOf } from '../../app/router.ts';
+import { asLeft, queryOf } from '../../app/router.ts';
 import { onStream, readOpenAlarms } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered, lazyPart, Problem, say } from '../../parts/panel.tsx';
 import { describeRejection } from '../../parts/rejections.tsx';
 import { Ago, Muted, Status } from '../../parts/status.tsx';
-import { formatAgo } from '../../text/format.ts';
+import { formatAgo, formatFullTime, formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { History } from './chart/history.tsx';
+import { nameOf } from './chart/points.ts';
 import { DeviceAlarms, EventsTab } from './events-tab.tsx';
 import { NotificationsTab } from './notifications-tab.tsx';
 import { ProfileTab } from './profile-tab.tsx';
@@ -58,7 +59,7 @@ export function DevicePage({ uuid }: { uuid: string }) {
   return (
     <>
       <p class="crumb">
-        <Link to="" class="link">
+        <Link to={asLeft('')} class="link">
           <Icon name="back" />
           {t('device.back')}
         </Link>
@@ -66,13 +67,18 @@ export function DevicePage({ uuid }: { uuid: string }) {
       <Answered query={configuration} lines={6}>
         {(described) => (
           <>
-            <Head uuid={uuid} name={described.device.name ?? ''} />
+            <Head
+              uuid={uuid}
+              name={described.device.name ?? ''}
+              profile={profile && isInstalled(profile) ? profile : null}
+            />
             <Trouble uuid={uuid} senses={senses} />
             <DeviceAlarms uuid={uuid} />
             <WatchLink uuid={uuid} />
             <Values uuid={uuid} senses={senses} />
             <History
               uuid={uuid}
+              name={described.device.name ?? ''}
               senses={senses}
               profile={profile && isInstalled(profile) ? profile : null}
             />
@@ -96,17 +102,20 @@ export function DevicePage({ uuid }: { uuid: string }) {
 const isInstalled = (profile: DescribedDevice['currentProfile']): profile is CurrentProfile =>
   'pId' in profile;
 
-function Head({ uuid, name }: { uuid: string; name: string }) {
+type HeadProps = { uuid: string; name: string; profile: CurrentProfile | null };
+
+function Head({ uuid, name, profile }: HeadProps) {
   const key = `device/${uuid}`;
   const { data } = useQuery(key, (signal) => getDevice(uuid, signal), { everyMs });
   useEffect(() => followPresence(key), [key]);
   const device = data?.device;
   return (
     <div class="head device-head">
-      <h1>{name || t('fleet.unnamed')}</h1>
+      <h1>{name.trim() || t('fleet.unnamed')}</h1>
       {device && (
         <p class="device-seen">
           <Status {...device} isFull />
+          <PurposeState state={device.state} profile={profile} />
           {device.lastSeenTs !== null && device.presence === 'offline' && (
             <Ago ts={device.lastSeenTs} />
           )}
@@ -122,16 +131,56 @@ function Head({ uuid, name }: { uuid: string; name: string }) {
   );
 }
 
+type PurposeStateProps = {
+  state: ListedDevice['state'];
+  profile: CurrentProfile | null;
+};
+
+/** The state that its purpose is in; nothing if there is only one. */
+function PurposeState({ state: { puId, stId, ts }, profile }: PurposeStateProps) {
+  const purposes = profile?.purposes ?? [];
+  const states = purposes.find((purpose) => purpose.puId === puId)?.states ?? [];
+  const own = states.filter(({ isGlobal }) => !isGlobal);
+  if (profile === null || (own.length < 2 && purposes.length < 2)) return null;
+  const text = nameOf({ pId: profile.pId, puId, stId }, profile, (id) => t('chart.state', { id }));
+  return (
+    <span class="purpose-state" title={formatFullTime(ts)}>
+      {t('device.inState', { state: text, time: formatTime(ts) })}
+    </span>
+  );
+}
+
 /** When the stream says to ask again, one device takes no more requests than polling would. */
 const followPresence = (key: string): (() => void) =>
   onStream((message) => {
-    if (message.kind === 'ask-again') reload(key);
+    const isMove = message.kind === 'event' && message.event.type === 'device';
+    if (message.kind === 'ask-again' || isMove) reload(key);
     else
       revise<OneDevice>(key, (one) => {
         const device = hear(one.device, message);
         return device === one.device ? one : { ...one, device };
       });
   });
+
+const settlesMs = 5_000;
+
+/** Calls it again while the page above still grows, until somebody scrolls by themselves. Returns what ends it. */
+function whileGrowing(run: () => void): () => void {
+  const gone = new AbortController();
+  const grow = new ResizeObserver(run);
+  const end = () => {
+    gone.abort();
+    grow.disconnect();
+  };
+  grow.observe(document.body);
+  for (const name of ['wheel', 'touchstart', 'pointerdown', 'keydown'])
+    addEventListener(name, end, { signal: gone.signal, passive: true });
+  const timer = setTimeout(end, settlesMs);
+  return () => {
+    clearTimeout(timer);
+    end();
+  };
+}
 
 /** Scrolls to a tab that a link leads to, and into view within the strip. */
 function showTab(strip: HTMLElement): void {
@@ -149,7 +198,8 @@ function Tabs({ children }: TabsProps) {
   const tab = tabs.find(({ name }) => name === asked) ?? tabs[0];
   const strip = useRef<HTMLElement>(null);
   useEffect(() => {
-    if (strip.current && asked !== '') showTab(strip.current);
+    if (asked === '') return undefined;
+    return whileGrowing(() => strip.current && showTab(strip.current));
   }, [asked]);
   return (
     <section class="panel panel-flush tabbed" aria-label={t('device.tabs')}>

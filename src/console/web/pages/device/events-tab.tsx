@@ -13,13 +13,13 @@ import {
   formatNumber,
   formatTime,
   formatValue,
+  sayCondition,
 } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { AlarmList } from '../alarms/alarms-page.tsx';
 import { Pager } from '../fleet/fleet-page.tsx';
 import { nameOf, placeAfter } from './chart/points.ts';
 import type { CurrentProfile, TabProps } from './tab.ts';
-import { sayCondition } from './why-tab.tsx';
 
 /** What happened, newest first, each with the reason in a sentence. */
 export function EventsTab({ uuid, senses, purposes }: TabProps) {
@@ -37,7 +37,11 @@ export function EventsTab({ uuid, senses, purposes }: TabProps) {
     <Answered query={query}>
       {({ body: { events }, next }) =>
         events.length === 0 ? (
-          <Empty icon="pulse" title={t('device.noEvents')} hint={t('device.noEventsHint')} />
+          <Empty
+            icon="pulse"
+            title={t('device.noEvents')}
+            hint={t(purposes === null ? 'device.noProfileHint' : 'device.noEventsHint')}
+          />
         ) : (
           <Timeline next={next}>
             {events.map((event) => (

@@ -1,16 +1,19 @@
 import { useRef } from 'preact/hooks';
 import { useLatest } from '../../api/measurements.ts';
 import type { LatestView, Sense } from '../../api/types.ts';
+import { openList } from '../../app/stream.ts';
 import { Answered } from '../../parts/panel.tsx';
 import { nameOfSense } from '../../api/devices.ts';
 import { Ago } from '../../parts/status.tsx';
 import { formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
+import { isBeyond } from '../alarms/about.ts';
 import { kindOf } from './chart/points.ts';
 
 /** The newest value of each sense. */
 export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<string, Sense> }) {
   const query = useLatest([uuid]);
+  const alarms = openList.value.filter(({ deviceAuthUuid }) => deviceAuthUuid === uuid);
   const first = useRef<ReadonlyMap<string, number>>(null);
   if (query.data && !first.current)
     first.current = new Map(query.data.map(({ sId, ts }) => [sId, ts]));
@@ -32,7 +35,12 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
                     <p class="card-name">{nameOfSense(sId, sense)}</p>
                     {value ? (
                       <>
-                        <Value key={value.ts} text={shownAs(value, sense)} isNew={isNew(value)} />
+                        <Value
+                          key={value.ts}
+                          text={shownAs(value, sense)}
+                          isNew={isNew(value)}
+                          isBeyond={isBeyond(value, alarms)}
+                        />
                         <p class="fine">
                           <Ago ts={value.ts} />
                         </p>
@@ -57,10 +65,13 @@ function shownAs({ val }: LatestView, sense: Sense | undefined): string {
   return isSwitch ? t(val === 1 ? 'chart.on' : 'chart.off') : formatValue(val, sense);
 }
 
+type ValueProps = { text: string; isNew: boolean; isBeyond: boolean };
+
 /** The style fits it into its card by its length. A new value is briefly highlighted. */
-function Value({ text, isNew }: { text: string; isNew: boolean }) {
+function Value({ text, isNew, isBeyond: isBad }: ValueProps) {
+  const name = ['value', isNew ? 'value-new' : '', isBad ? 'beyond' : ''].join(' ').trim();
   return (
-    <p class={isNew ? 'value value-new' : 'value'} style={{ '--letters': text.length }}>
+    <p class={name} style={{ '--letters': text.length }}>
       {text}
     </p>
   );

@@ -3,7 +3,7 @@ import { explainEvaluation, nameOfSense } from '../../api/devices.ts';
 import type { Description, Sense } from '../../api/types.ts';
 import { now } from '../../app/now.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
-import { formatDuration, formatTime, formatValue } from '../../text/format.ts';
+import { formatDuration, formatTime, formatValue, sayCondition } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import type { CurrentProfile, TabProps } from './tab.ts';
 
@@ -133,25 +133,4 @@ function sayTelling({ tells, rung, alarm = {} }: EventWhy): string {
   return notNotified === undefined
     ? t('why.toldNobody')
     : t('why.toldNobodyAs', { reason: t(`alarms.notTold.${notNotified}`) });
-}
-
-/** The condition of a cause: "above 8 °C"; empty if it accepts every value. */
-export function sayCondition(
-  thresholds: Record<string, unknown>,
-  negate: boolean | undefined,
-  sense: Sense | undefined,
-): string {
-  const shown = (value: unknown) =>
-    typeof value === 'number' ? formatValue(value, { unit: sense?.unit }) : '';
-  const list = (value: unknown) => (Array.isArray(value) ? value.map(shown).join(', ') : '');
-  const { isGt, isLt, isOneOf, isNotIn, isInsideGeo } = thresholds;
-  const said = [
-    isGt === undefined ? '' : t('event.above', { limit: shown(isGt) }),
-    isLt === undefined ? '' : t('event.below', { limit: shown(isLt) }),
-    isOneOf === undefined ? '' : t('event.oneOf', { limit: list(isOneOf) }),
-    isNotIn === undefined ? '' : t('event.notIn', { limit: list(isNotIn) }),
-    isInsideGeo === undefined ? '' : t('event.inside'),
-  ];
-  const condition = said.filter((each) => each !== '').join(', ');
-  return negate && condition !== '' ? t('event.not', { condition }) : condition;
 }

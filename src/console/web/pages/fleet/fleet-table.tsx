@@ -2,20 +2,22 @@ import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { FleetFilter, ListedDevice } from '../../api/devices.ts';
 import { useLatest } from '../../api/measurements.ts';
-import type { DeviceAction, LatestView } from '../../api/types.ts';
+import type { DeviceAction, LatestView, ListedAlarm } from '../../api/types.ts';
 import { here, queryOf, setQuery } from '../../app/router.ts';
 import { accountOf } from '../../app/session.ts';
+import { openList } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Ago, Muted, Status } from '../../parts/status.tsx';
 import { formatFullTime, formatNumber, formatTime, formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
+import { isBeyond } from '../alarms/about.ts';
 import { nameOf, toDeviceFilter } from './filter.tsx';
 
 /** A page of devices; below 700 px each is a row of two lines. */
 export function FleetTable({ devices }: { devices: readonly ListedDevice[] }) {
-  const { data: latest = [] } = useLatest(devices.map(({ uuid }) => uuid));
-  const values = Map.groupBy(latest, ({ deviceAuthUuid }) => deviceAuthUuid);
+  const { data: latest } = useLatest(devices.map(({ uuid }) => uuid));
+  const values = Map.groupBy(latest ?? [], ({ deviceAuthUuid }) => deviceAuthUuid);
   return (
     <table class="table fleet">
       <thead>
@@ -39,7 +41,7 @@ export function FleetTable({ devices }: { devices: readonly ListedDevice[] }) {
           <Row
             key={device.uuid}
             device={device}
-            values={values.get(device.uuid) ?? []}
+            values={latest && (values.get(device.uuid) ?? [])}
             page={devices}
           />
         ))}
@@ -92,11 +94,21 @@ function Sortable({ column, label }: { column: 'name' | 'lastSeenTs'; label: str
   );
 }
 
-type RowProps = { device: ListedDevice; values: LatestView[]; page: readonly ListedDevice[] };
+type RowProps = {
+  device: ListedDevice;
+  /** Undefined until they are known. */
+  values: readonly LatestView[] | undefined;
+  page: readonly ListedDevice[];
+};
+
+/** When the newest was measured; null: there is none. */
+const newestOf = (values: readonly LatestView[] | undefined) =>
+  values && (values.length === 0 ? null : Math.max(...values.map(({ ts }) => ts)));
 
 function Row({ device, values, page }: RowProps) {
   const { uuid, serial, labels, lastSeenTs } = device;
-  const name = device.name || t('fleet.unnamed');
+  const alarms = openList.value.filter(({ deviceAuthUuid }) => deviceAuthUuid === uuid);
+  const name = device.name.trim() || t('fleet.unnamed');
   const isOn = isSelected(uuid);
   return (
     <tr class={isOn ? 'is-selected' : undefined}>
@@ -117,13 +129,15 @@ function Row({ device, values, page }: RowProps) {
         {serial && <span class="fine">{serial}</span>}
       </th>
       <td class="fleet-state">
-        <State device={device} />
+        <State device={device} alarms={alarms} valueTs={newestOf(values)} />
       </td>
       <td class="fleet-values">
-        {values.slice(0, 3).map(({ sId, val, name, unit, decimals }) => (
+        {(values ?? []).slice(0, 3).map(({ sId, val, name, unit, decimals }) => (
           <span key={sId} class="fleet-value" title={name ?? sId}>
             {unit === undefined && <span class="fine">{name ?? sId} </span>}
-            {formatValue(val, { unit, decimals })}
+            <span class={isBeyond({ sId, val }, alarms) ? 'beyond' : undefined}>
+              {formatValue(val, { unit, decimals })}
+            </span>
           </span>
         ))}
       </td>
@@ -206,7 +220,13 @@ export const toTarget = (of: Selection): Pick<DeviceAction, 'deviceAuthUuids' | 
     : { deviceAuthUuids: [...of.names.keys()] };
 
 /** Problems of a device first; that it is connected only if there are none. */
-function State({ device }: { device: ListedDevice }) {
+type StateProps = {
+  device: ListedDevice;
+  alarms: readonly ListedAlarm[];
+  valueTs: number | null | undefined;
+};
+
+function State({ device, alarms, valueTs }: StateProps) {
   const { uuid, alarmSinceTs, openAlarms = 1, refusedTs, connected } = device;
   const isWrong = alarmSinceTs !== undefined || refusedTs !== undefined;
   return (
@@ -214,9 +234,7 @@ function State({ device }: { device: ListedDevice }) {
       {alarmSinceTs !== undefined && (
         <span class="status status-alarm" title={formatFullTime(alarmSinceTs)}>
           <Icon name="warn" />
-          {openAlarms > 1
-            ? t('fleet.alarms', { count: formatNumber(openAlarms), time: formatTime(alarmSinceTs) })
-            : t('fleet.alarm', { time: formatTime(alarmSinceTs) })}
+          <span class="status-text">{sayAlarms(alarms, openAlarms, alarmSinceTs)}</span>
         </span>
       )}
       {refusedTs !== undefined && (
@@ -225,7 +243,15 @@ function State({ device }: { device: ListedDevice }) {
         </Link>
       )}
       <Muted {...device} />
-      {!(isWrong && connected) && <Status {...device} />}
+      {!(isWrong && connected) && <Status {...device} valueTs={valueTs} />}
     </div>
   );
+}
+
+/** What is wrong and since when: by name, if it is among the alarms that the page knows, and the only one. */
+function sayAlarms(known: readonly ListedAlarm[], number: number, sinceTs: number): string {
+  const time = formatTime(sinceTs);
+  if (number > 1) return t('fleet.alarms', { count: formatNumber(number), time });
+  const name = known[0]?.eventName;
+  return name ? t('fleet.alarmNamed', { name, time }) : t('fleet.alarm', { time });
 }

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
 import { getJob, type JobEntry, listJobs, startAction, stopJob } from '../../api/devices.ts';
 import type { DeviceAction } from '../../api/types.ts';
-import { now } from '../../app/now.ts';
+import { clock, now } from '../../app/now.ts';
 import { accountOf } from '../../app/session.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
@@ -17,11 +17,16 @@ export function JobsPanel() {
   useEffect(followJobs, []);
   if (jobs.value.length === 0) return null;
   const running = jobs.value.filter(({ state }) => state === 'running');
-  const [newest, ...earlier] = jobs.value.filter(({ state }) => state !== 'running');
-  const shown = newest ? [...running, newest] : running;
+  const ended = jobs.value.filter(({ state }) => state !== 'running');
+  // What ended a while ago takes a line, unless somebody must know of it.
+  const isNews = ({ endedTs = 0, failures }: JobEntry) =>
+    failures > 0 || endedTs > clock.value - newsMs;
+  const news = ended.slice(0, 1).filter(isNews);
+  const earlier = ended.slice(news.length);
+  const shown = [...running, ...news];
   return (
     <section class="panel panel-flush jobs" aria-label={t('jobs.title')}>
-      <List of={shown} />
+      {shown.length > 0 && <List of={shown} />}
       {earlier.length > 0 && (
         <details class="jobs-earlier">
           <summary>{count('jobs.earlier', earlier.length)}</summary>
@@ -48,6 +53,7 @@ const jobs = signal<JobEntry[]>([]);
 /** Jobs that somebody has dismissed. */
 const dismissed = new Set<string>();
 const shownMs = 15 * 60_000;
+const newsMs = 2 * 60_000;
 
 /** How often to ask: often for progress, otherwise rarely, to see jobs that others started. */
 const busyMs = 1_000;

@@ -15,6 +15,7 @@ import {
   textOf,
   useForm,
 } from '../../parts/form.tsx';
+import { Dialog } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { t } from '../../text/t.ts';
 export { textOf } from '../../parts/form.tsx';
@@ -55,6 +56,16 @@ export function SignInPage({ view }: { view: View }) {
       </div>
       <Preferences />
     </main>
+  );
+}
+
+/** The session has ended elsewhere, or was too old. The page stays behind, with what was typed in it. */
+export function SessionEnded({ onLeave }: { onLeave: () => void }) {
+  return (
+    <Dialog title={t('signIn.ended')} onClose={onLeave}>
+      <p class="gate-hint">{t('signIn.endedHint')}</p>
+      <CredentialsForm isNew={false} submit={enter} prefix="again-" />
+    </Dialog>
   );
 }
 
@@ -114,10 +125,15 @@ function explain(error: ApiError): Refusal | null {
 
 // Other pages take it from here.
 
-type FormProps = { isNew: boolean; submit: (credentials: Credentials) => Promise<void> };
+type FormProps = {
+  isNew: boolean;
+  submit: (credentials: Credentials) => Promise<void>;
+  /** Makes identifiers unique beside another form. */
+  prefix?: string;
+};
 
 /** E-mail address and password, to sign in or to create an account. */
-function CredentialsForm({ isNew, submit }: FormProps) {
+function CredentialsForm({ isNew, submit, prefix = '' }: FormProps) {
   const form = useForm(
     (values) =>
       submit({ email: textOf(values, 'email').trim(), password: textOf(values, 'password') }),
@@ -129,9 +145,10 @@ function CredentialsForm({ isNew, submit }: FormProps) {
         form={form}
         name="email"
         label={t('signIn.email')}
+        prefix={prefix}
         input={{ ...emailInput, autocomplete: 'username', autofocus: true }}
       />
-      <PasswordField form={form} label={t('signIn.password')} isNew={isNew} />
+      <PasswordField form={form} label={t('signIn.password')} isNew={isNew} prefix={prefix} />
       <Submit form={form}>{t(isNew ? 'signIn.register' : 'signIn.enter')}</Submit>
     </Form>
   );

@@ -5,6 +5,7 @@ import type {
 } from '../en/device.ts';
 
 export const device: Record<keyof typeof enDevice, string> = {
+  'device.inState': '{state} seit {time}',
   'device.back': 'Alle Geräte',
   'device.values': 'Jetzt',
   'device.noValue': 'Noch kein Wert',
@@ -301,5 +302,24 @@ export const chart: Record<keyof typeof enChart, string> = {
   'chart.mapCut': 'Neueste {most} Positionen in diesem Zeitraum.',
   'chart.mapWhole': 'Gesamter Weg',
   'chart.mapWorld': 'Welt',
+  'chart.extremes': 'Minimum und Maximum',
+  'chart.compare': 'Vergleichen mit',
+  'chart.compareNone': 'Vergleichen mit …',
+  'chart.before.1d': 'Der Tag davor',
+  'chart.before.7d': 'Die Woche davor',
+  'chart.addDevice': 'Weiteres Gerät',
+  'chart.dropDevice': '{name} aus den Diagrammen entfernen',
+  'chart.csvCut':
+    'Die Datei enthält die ältesten {most} Werte dieses Zeitraums. Wählen Sie für die übrigen einen kürzeren.',
+  'range.choose': 'Von – bis …',
+  'range.from': 'Von',
+  'range.to': 'Bis',
+  'range.today': 'Heute',
+  'range.yesterday': 'Gestern',
+  'range.thisMonth': 'Dieser Monat',
+  'range.lastMonth': 'Letzter Monat',
+  'range.zone': 'Zeiten gelten in {zone}, der Zeitzone des Kontos.',
+  'range.wrong': 'Das Ende muss nach dem Anfang liegen.',
+  'range.show': 'Anzeigen',
   'chart.loading': 'Die Karte wird geladen …',
 };

@@ -26,6 +26,11 @@ export const shell: Record<keyof typeof enShell, string> = {
   'theme.light': 'Hell',
   'theme.dark': 'Dunkel',
   'language.label': 'Sprache',
+  'clock.ahead':
+    'Die Uhr dieses Geräts geht {time} vor. Zeiten richten sich hier nach der Uhr des Dienstes.',
+  'clock.behind':
+    'Die Uhr dieses Geräts geht {time} nach. Zeiten richten sich hier nach der Uhr des Dienstes.',
+  'nav.zone': 'Zeiten in {zone}',
   'stream.away': 'Keine Live-Daten seit {time}. Verbindung wird wiederhergestellt …',
   'common.retry': 'Erneut versuchen',
   'common.cancel': 'Abbrechen',
@@ -36,6 +41,7 @@ export const shell: Record<keyof typeof enShell, string> = {
   'common.reveal': 'Anzeigen',
   'common.hide': 'Ausblenden',
   'common.loading': 'Lädt …',
+  'common.undone': 'Rückgängig gemacht.',
   'common.next': 'Nächste Seite',
   'common.first': 'Erste Seite',
   'common.justNow': 'gerade eben',
@@ -73,5 +79,8 @@ export const signIn: Record<keyof typeof enSignIn, string> = {
   'signIn.taken': 'Zu dieser Adresse gibt es schon ein Konto. Melden Sie sich stattdessen an.',
   'signIn.badEmail': 'Diese E-Mail-Adresse kann hier nicht verwendet werden.',
   'signIn.wait': 'Zu viele Versuche. Versuchen Sie es in {seconds} s noch einmal.',
+  'signIn.ended': 'Ihre Sitzung ist beendet',
+  'signIn.endedHint':
+    'Melden Sie sich erneut an, um hier weiterzuarbeiten. Ihre Eingaben bleiben erhalten.',
   'signIn.about': 'Ihre Geräte, ihre Messwerte und alles, worum Sie sich kümmern müssen.',
 };

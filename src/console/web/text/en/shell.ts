@@ -24,6 +24,11 @@ export const shell = {
   'theme.light': 'Light',
   'theme.dark': 'Dark',
   'language.label': 'Language',
+  'clock.ahead':
+    'The clock of this device is {time} ahead. Times here go by the clock of the service.',
+  'clock.behind':
+    'The clock of this device is {time} behind. Times here go by the clock of the service.',
+  'nav.zone': 'Times in {zone}',
   'stream.away': 'No live data since {time}. Reconnecting …',
   'common.retry': 'Try again',
   'common.cancel': 'Cancel',
@@ -34,6 +39,7 @@ export const shell = {
   'common.reveal': 'Show',
   'common.hide': 'Hide',
   'common.loading': 'Loading …',
+  'common.undone': 'Undone.',
   'common.next': 'Next page',
   'common.first': 'First page',
   'common.justNow': 'just now',
@@ -70,5 +76,7 @@ export const signIn = {
   'signIn.taken': 'An account with this address already exists. Sign in instead.',
   'signIn.badEmail': 'This e-mail address cannot be used here.',
   'signIn.wait': 'Too many attempts. Try again in {seconds} s.',
+  'signIn.ended': 'Your session has ended',
+  'signIn.endedHint': 'Sign in again to continue here. What you have typed is kept.',
   'signIn.about': 'Your devices, what they measure, and what needs your attention.',
 } as const;

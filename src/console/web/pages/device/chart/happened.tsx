@@ -5,6 +5,7 @@ import { queryOf, setQuery } from '../../../app/router.ts';
 import type { StreamMessage } from '../../../app/stream.ts';
 import { formatFullTime, formatNumber, formatTime } from '../../../text/format.ts';
 import { count, t } from '../../../text/t.ts';
+import { beganOf, overOf } from '../../alarms/about.ts';
 import { sayEvent, titleOf } from '../events-tab.tsx';
 import type { CurrentProfile } from '../tab.ts';
 import { useWidth } from './plot.tsx';
@@ -45,7 +46,7 @@ type StripProps = {
   label: string;
   segments: readonly Segment[];
   span: Span;
-  look: 'state' | 'alarm';
+  look: 'state' | 'alarm' | 'switch';
 };
 
 /** Keeps a segment visible at the end of the strip; the same as in chart.css. */
@@ -215,8 +216,7 @@ async function listAlarmsOf(uuid: string, span: Span, signal: AbortSignal): Prom
     cursor = next;
   }
   return found.filter(
-    ({ beganTs, sinceTs, overTs, closedTs }) =>
-      (beganTs ?? sinceTs) < span.end && (overTs ?? closedTs ?? span.end) > span.start,
+    (alarm) => beganOf(alarm) < span.end && (overOf(alarm) ?? span.end) > span.start,
   );
 }
 

@@ -6,43 +6,41 @@ import type { Sense } from '../../../api/types.ts';
 import { clock, now } from '../../../app/now.ts';
 import { queryOf, setQuery } from '../../../app/router.ts';
 import { onStream } from '../../../app/stream.ts';
-import { Answered, Empty } from '../../../parts/panel.tsx';
-import { formatTime } from '../../../text/format.ts';
+import { Answered, Empty, Problem } from '../../../parts/panel.tsx';
 import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab.ts';
+import { type Beside, ChartTools, hasMean, linesBeside, useBeside } from './beside.tsx';
+import { CsvButton } from './csv-button.tsx';
 import { type Happened, happensTo, Lanes, loadHappened } from './happened.tsx';
 import { placesOf } from './places.ts';
+import { axisPx, type OtherLine } from './plot.tsx';
 import type { Series, Span } from './points.ts';
 import { Positions } from './positions.tsx';
+import { Ranges, Zooms } from './ranges.tsx';
 import { SenseChart } from './sense-chart.tsx';
-import {
-  append,
-  loadSeries,
-  type Range,
-  type RangeName,
-  ranges,
-  readRange,
-  scaleSpan,
-  showSpan,
-} from './series.ts';
-import { CsvButton } from './value-table.tsx';
+import { append, loadSeries, type Range, readRange, showSpan } from './series.ts';
 
 type HistoryProps = {
   uuid: string;
+  name: string;
   senses: ReadonlyMap<string, Sense>;
   /** null if none is installed. */
   profile: CurrentProfile | null;
 };
 
 /** What was measured and what happened, over one range of time. */
-export function History({ uuid, senses, profile }: HistoryProps) {
-  const { range, series, happened } = useHistory(uuid);
+export function History({ uuid, name, senses, profile }: HistoryProps) {
+  const { range, series, happened, beside } = useHistory(uuid);
   const [preview, setPreview] = useState<Span | null>(null);
   const span = preview ?? range;
   const isLocated = placesOf(useKnownLatest(uuid)).length > 0;
   const nameOf = (sId: string) => nameOfSense(sId, senses.get(sId));
   return (
-    <section class="panel history" aria-labelledby="history">
+    <section
+      class="panel history"
+      aria-labelledby="history"
+      style={{ '--plot-left': `${axisPx.value}px` }}
+    >
       <div class="panel-head">
         <h2 id="history">{t('device.history')}</h2>
         <Ranges range={range} />
@@ -56,6 +54,14 @@ export function History({ uuid, senses, profile }: HistoryProps) {
           return (
             <>
               {all.length > 1 && <SenseChoice all={all} shown={shown} nameOf={nameOf} />}
+              {all.length > 0 && (
+                <ChartTools
+                  uuid={uuid}
+                  isBucketed={shown.some(({ widthMs }) => widthMs > 0)}
+                  beside={beside.data ?? []}
+                />
+              )}
+              {beside.error !== undefined && <Problem error={beside.error} retry={beside.reload} />}
               {all.length === 0 && !isLocated && <Nothing isZoomed={range.name === null} />}
               {shown.map((each) => (
                 <SenseChart
@@ -63,6 +69,8 @@ export function History({ uuid, senses, profile }: HistoryProps) {
                   name={nameOf(each.sId)}
                   sense={senses.get(each.sId)}
                   series={each}
+                  others={linesOf(beside.data, each.sId, senses.get(each.sId))}
+                  hasMean={hasMean()}
                   span={span}
                   profile={profile}
                   alarms={alarms}
@@ -80,7 +88,13 @@ export function History({ uuid, senses, profile }: HistoryProps) {
                     <span class="hint-keys">{t('chart.hint')}</span>
                     <span class="hint-touch">{t('chart.hintTouch')}</span>
                   </p>
-                  <CsvButton uuid={uuid} series={shown} senses={senses} span={range} />
+                  <CsvButton
+                    uuid={uuid}
+                    name={name}
+                    sIds={shown.map(({ sId }) => sId)}
+                    senses={senses}
+                    span={range}
+                  />
                 </div>
               )}
             </>
@@ -90,6 +104,12 @@ export function History({ uuid, senses, profile }: HistoryProps) {
     </section>
   );
 }
+
+const noLines: readonly OtherLine[] = [];
+
+/** Without a comparison always the same list, so that nothing is drawn again. */
+const linesOf = (all: readonly Beside[] | undefined, sId: string, sense: Sense | undefined) =>
+  all === undefined || all.length === 0 ? noLines : linesBeside(all, sId, sense);
 
 /** In the order of the configuration. */
 function inOrder(all: readonly Series[], senses: ReadonlyMap<string, Sense>): readonly Series[] {
@@ -112,6 +132,7 @@ type HistoryQueries = {
   range: Range;
   series: Query<readonly Series[]>;
   happened: Query<Happened>;
+  beside: Query<readonly Beside[]>;
 };
 
 /** The data of the range in the URL. A range that ends now moves on, and the stream adds to it. */
@@ -131,6 +152,7 @@ function useHistory(uuid: string): HistoryQueries {
     (signal) => loadHappened(uuid, readRange(now()), signal),
     options,
   );
+  const beside = useBeside(uuid, key, { read: () => readRange(now()), isLive });
   useEffect(() => {
     if (!isLive) return undefined;
     return onStream((message) => {
@@ -143,7 +165,7 @@ function useHistory(uuid: string): HistoryQueries {
       setHeardTs(now());
     });
   }, [key]);
-  return { range, series: useKept(uuid, series), happened: useKept(uuid, happened) };
+  return { range, series: useKept(uuid, series), happened: useKept(uuid, happened), beside };
 }
 
 /** Shows the previous answer until there is a new one, for the same device. */
@@ -152,62 +174,6 @@ function useKept<T>(uuid: string, query: Query<T>): Query<T> {
   if (query.data !== undefined) kept.current = { uuid, data: query.data };
   if (query.data !== undefined || kept.current?.uuid !== uuid) return query;
   return { ...query, data: kept.current.data };
-}
-
-/** Ranges that end now, and how far the chart is zoomed in. */
-function Ranges({ range }: { range: Range }) {
-  const choose = (name: RangeName) => setQuery({ range: name, from: '', to: '' });
-  const { start, end } = range;
-  return (
-    <div class="ranges" role="group" aria-label={t('device.range')}>
-      {range.name === null && (
-        <p class="zoomed">
-          {t('device.zoomed', { from: formatTime(start), to: formatTime(end) })}
-          <button type="button" class="link" onClick={() => setQuery({ from: '', to: '' })}>
-            {t('device.zoomOut')}
-          </button>
-        </p>
-      )}
-      {(Object.keys(ranges) as RangeName[]).map((name) => (
-        <button
-          key={name}
-          type="button"
-          class="range"
-          aria-pressed={range.name === name}
-          title={t(`device.range.${name}`)}
-          onClick={() => choose(name)}
-        >
-          {name}
-        </button>
-      ))}
-    </div>
-  );
-}
-
-/** For people without a wheel, a keyboard or a second finger. */
-function Zooms({ range }: { range: Range }) {
-  return (
-    <div class="zooms">
-      <button
-        type="button"
-        class="range"
-        aria-label={t('chart.zoomIn')}
-        title={t('chart.zoomIn')}
-        onClick={() => showSpan(scaleSpan(range, 0.5))}
-      >
-        +
-      </button>
-      <button
-        type="button"
-        class="range"
-        aria-label={t('chart.zoomOut')}
-        title={t('chart.zoomOut')}
-        onClick={() => showSpan(scaleSpan(range, 2))}
-      >
-        −
-      </button>
-    </div>
-  );
 }
 
 /** More than this would make the page too long to look through. */

@@ -1,3 +1,4 @@
+import { signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import UPlot from 'uplot';
@@ -8,60 +9,149 @@ import { language, locale } from '../../../text/t.ts';
 import { alonePlaces, dateOf, inView, type Series, type Span, toColumns } from './points.ts';
 import type { Limit } from './thresholds.ts';
 
-/** The mean, with a band from the smallest to the largest value. A table says the same. */
+/** The smallest and the largest values as lines, with a band between them. A table says the same. */
 export function Plot(props: PlotProps) {
   const box = useRef<HTMLDivElement>(null);
+  const tip = useRef<HTMLOutputElement>(null);
   const plot = useRef<UPlot>(null);
   const latest = useRef(props);
   latest.current = props;
-  const { series, span, limits, alarms } = props;
+  const { series, others, span, limits, alarms, hasMean } = props;
   const shown = theme.value;
   useEffect(() => {
     const { current: at } = box;
     if (!at) return undefined;
-    const made = new UPlot(optionsOf(at.clientWidth, latest), toColumns(latest.current.series), at);
+    const made = new UPlot(optionsOf(at.clientWidth, latest, tip), dataOf(latest.current), at);
     plot.current = made;
     show(made, latest.current.span);
-    const resize = new ResizeObserver(() =>
-      made.setSize({ width: at.clientWidth, height: plotHeight }),
-    );
+    const fit = () => made.setSize({ width: at.clientWidth, height: plotHeight });
+    const resize = new ResizeObserver(fit);
     resize.observe(at);
+    // A canvas does not follow the layout on paper by itself.
+    const print = () => made.setSize({ width: paperPx, height: plotHeight });
+    addEventListener('beforeprint', print);
+    addEventListener('afterprint', fit);
     return () => {
       resize.disconnect();
+      removeEventListener('beforeprint', print);
+      removeEventListener('afterprint', fit);
       made.destroy();
+      forgetAxis(made);
       plot.current = null;
     };
-  }, [shown, language.value]);
+    // uPlot takes the number of lines once.
+  }, [shown, language.value, others.length]);
   useEffect(() => {
     const { current: made } = plot;
     made?.batch(() => {
-      made.setData(toColumns(series), false);
+      made.setData(dataOf(latest.current), false);
       show(made, latest.current.span);
     });
-  }, [series]);
+  }, [series, others]);
   useEffect(() => {
     if (plot.current) show(plot.current, span);
   }, [span.start, span.end]);
-  useEffect(() => plot.current?.redraw(false, false), [limits, alarms]);
-  return <div ref={box} class="chart-box" aria-hidden="true" />;
+  useEffect(() => plot.current?.redraw(false, false), [limits, alarms, hasMean]);
+  // The charts of a page have the same axis, so that a time is at the same place in all of them.
+  const axis = axisPx.value;
+  useEffect(() => plot.current?.redraw(false, true), [axis]);
+  return (
+    <div class="chart-box">
+      <div ref={box} aria-hidden="true" />
+      <output ref={tip} class="tip" aria-live="off" hidden />
+    </div>
+  );
 }
 
 const show = (plot: UPlot, { start, end }: Span) =>
   plot.setScale('x', { min: start / 1_000, max: end / 1_000 });
 
 const plotHeight = 180;
-/** Space left and right of the plot; the strips below have the same (chart.css). */
-const axisPx = 56;
-const rightPx = 28;
+/** The width of a chart on A4 and on Letter, as in print.css. */
+const paperPx = 640;
+/** Space right of the plot; the strips below have the same (chart.css). */
+export const rightPx = 28;
 const leastDragPx = 8;
 
+const leastAxisPx = 56;
+/** The width of the axis of values: that of its longest number, in all charts of the page. */
+export const axisPx = signal(leastAxisPx);
+const wantedPx = new Map<UPlot, number>();
+
+function wantAxis(plot: UPlot, px: number): void {
+  if (wantedPx.get(plot) === px) return;
+  wantedPx.set(plot, px);
+  // After the drawing that found it out.
+  queueMicrotask(setAxis);
+}
+
+function forgetAxis(plot: UPlot): void {
+  wantedPx.delete(plot);
+  queueMicrotask(setAxis);
+}
+
+const setAxis = () => {
+  axisPx.value = Math.max(leastAxisPx, ...wantedPx.values());
+};
+
+/** Beside the numbers of the axis. */
+const besidePx = 14;
+
+/** uPlot asks with the texts that it will draw. */
+function sizeOf(plot: UPlot, texts: string[] | null, axis: number): number {
+  const font = plot.axes[axis]?.font?.[0];
+  if (!texts || font === undefined) return axisPx.peek();
+  plot.ctx.font = font;
+  const widths = texts.map((text) => plot.ctx.measureText(text).width / devicePixelRatio);
+  const px = Math.ceil(Math.max(...widths)) + besidePx;
+  wantAxis(plot, px);
+  return Math.max(px, axisPx.peek());
+}
+
+/** Numbers of an axis with as many decimals as tell them apart. */
+function saySplits(splits: readonly number[], step: number): string[] {
+  let decimals = 0;
+  while (
+    decimals < 12 &&
+    Math.abs(step * 10 ** decimals - Math.round(step * 10 ** decimals)) > 1e-6
+  )
+    decimals += 1;
+  return splits.map((each) => formatNumber(each, decimals));
+}
+
+/** Columns of this sense, then the smallest and largest of each other line. */
+function dataOf({ series, others }: PlotProps): UPlot.AlignedData {
+  const own = toColumns(series);
+  if (others.length === 0) return own;
+  return UPlot.join([
+    own,
+    ...others.map((other): UPlot.AlignedData => {
+      const [times, , least = [], most = []] = toColumns(other.series);
+      return [times, least, most];
+    }),
+  ]);
+}
+
+type Latest = { current: PlotProps };
+
 /** How uPlot draws a sense. Whatever may change is read from `latest` at each drawing. */
-function optionsOf(width: number, latest: { current: PlotProps }): UPlot.Options {
+function optionsOf(
+  width: number,
+  latest: Latest,
+  tip: RefObject<HTMLOutputElement | null>,
+): UPlot.Options {
   const colors = colorsOf();
   const grid = { stroke: colors.grid, width: 1 };
   const axis = { stroke: colors.ink, grid, ticks: { show: false }, font: '12px system-ui' };
   const zone = accountOf()?.timeZone ?? 'UTC';
-  const edge = { stroke: 'transparent', points: { show: false } };
+  const points = { show: () => false, filter: alone, size: 6 };
+  const edge = { stroke: colors.line, width: 1.5, points: { ...points, fill: colors.line } };
+  const lines = latest.current.others.flatMap(({ tone, isBefore }) => {
+    const stroke = isBefore ? colors.ink : (colors.others[tone] ?? colors.ink);
+    const dash = isBefore ? { dash: [4, 4] } : {};
+    const line = { stroke, width: 1.5, ...dash, points: { ...points, fill: stroke } };
+    return [line, line];
+  });
   return {
     width,
     height: plotHeight,
@@ -72,6 +162,8 @@ function optionsOf(width: number, latest: { current: PlotProps }): UPlot.Options
       // The pointer moves in all charts of the page, but dragging across one zooms only once.
       sync: { key: 'device', filters: { pub: isMove, sub: isMove } },
       drag: { x: true, y: false, setScale: false },
+      y: false,
+      points: { size: 7 },
     },
     scales: {
       x: { auto: false, range: (_, min, max) => [min, max] },
@@ -79,28 +171,25 @@ function optionsOf(width: number, latest: { current: PlotProps }): UPlot.Options
     },
     axes: [
       { ...axis, size: 28, values: clockValues(zone) },
-      { ...axis, size: axisPx, values: (_, splits) => splits.map((each) => formatNumber(each)) },
+      { ...axis, size: sizeOf, values: (_, splits, __, ___, step) => saySplits(splits, step) },
     ],
     series: [
       {},
       {
-        stroke: colors.line,
-        width: 2,
-        points: { show: () => false, filter: alone, size: 6, fill: colors.line },
+        stroke: () => (latest.current.hasMean ? colors.ink : 'transparent'),
+        width: 1.5,
+        dash: [2, 3],
+        points: { show: false },
       },
       edge,
       edge,
+      ...lines,
     ],
     bands: [{ series: [3, 2], fill: colors.band }],
     hooks: {
       drawClear: [(plot) => drawAlarms(plot, latest.current.alarms, colors)],
       draw: [(plot) => drawLimits(plot, latest.current.limits, colors)],
-      setCursor: [
-        ({ cursor: { idx }, data: [times, means] }) => {
-          const place = idx ?? -1;
-          latest.current.onPoint(times[place] ?? null, means?.[place] ?? null);
-        },
-      ],
+      setCursor: [(plot) => showTip(plot, tip.current, latest.current)],
       setSelect: [
         (plot) => {
           const { left, width: px } = plot.select;
@@ -112,6 +201,28 @@ function optionsOf(width: number, latest: { current: PlotProps }): UPlot.Options
       ],
     },
   };
+}
+
+const tipGapPx = 12;
+
+/** What is under the pointer, beside it: on its left where there is no room on the right. */
+function showTip(plot: UPlot, tip: HTMLElement | null, { say }: PlotProps): void {
+  const { idx, left = -1 } = plot.cursor;
+  if (!tip) return;
+  const times = plot.data[0];
+  const seconds = typeof idx === 'number' ? times[idx] : undefined;
+  const text =
+    left < 0 || seconds === undefined || typeof idx !== 'number'
+      ? ''
+      : say(seconds * 1_000, (line) => plot.data[line]?.[idx] ?? null);
+  tip.hidden = text === '';
+  if (text === '') return;
+  // Bypasses the components: a pointer moves a hundred times a second.
+  tip.textContent = text;
+  const x = left + plot.over.offsetLeft;
+  const { offsetWidth } = tip;
+  const room = plot.width - x - tipGapPx;
+  tip.style.left = `${room > offsetWidth ? x + tipGapPx : Math.max(0, x - tipGapPx - offsetWidth)}px`;
 }
 
 /** A value between gaps, such as a device's first one, has no line, so it is drawn as a point. */
@@ -158,7 +269,7 @@ function clockValues(zone: string): UPlot.Axis.DynamicValues {
 type Colors = Record<
   'ink' | 'grid' | 'line' | 'band' | 'limit' | 'mild' | 'alarm' | 'panel',
   string
->;
+> & { others: readonly string[] };
 
 function colorsOf(): Colors {
   const style = getComputedStyle(document.documentElement);
@@ -172,6 +283,7 @@ function colorsOf(): Colors {
     mild: of('--warn'),
     alarm: of('--bad-soft'),
     panel: of('--panel'),
+    others: ['--series-2', '--series-3', '--series-4'].map(of),
   };
 }
 
@@ -200,7 +312,8 @@ function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors): void
   ctx.save();
   ctx.font = `${11 * pxRatio}px system-ui`;
   ctx.textBaseline = 'bottom';
-  ctx.textAlign = 'right';
+  // On the left, away from the newest values.
+  ctx.textAlign = 'left';
   ctx.lineWidth = pxRatio;
   for (const { value, name, isAlarm } of limits) {
     const color = isAlarm ? colors.limit : colors.mild;
@@ -212,29 +325,42 @@ function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors): void
     ctx.moveTo(bbox.left, y);
     ctx.lineTo(bbox.left + bbox.width, y);
     ctx.stroke();
-    const right = bbox.left + bbox.width - 4 * pxRatio;
+    const left = bbox.left + 4 * pxRatio;
     const text = name.length > mostLetters ? `${name.slice(0, mostLetters)}…` : name;
     // An outline, so that the text stays readable in front of the values.
     ctx.setLineDash([]);
     ctx.lineWidth = 3 * pxRatio;
     ctx.strokeStyle = colors.panel;
-    ctx.strokeText(text, right, y - 2 * pxRatio);
+    ctx.strokeText(text, left, y - 2 * pxRatio);
     ctx.lineWidth = pxRatio;
     ctx.fillStyle = color;
-    ctx.fillText(text, right, y - 2 * pxRatio);
+    ctx.fillText(text, left, y - 2 * pxRatio);
   }
   ctx.restore();
 }
 
+/** Another line in the chart: the same sense of another device, or of this one at an earlier time. */
+export type OtherLine = {
+  name: string;
+  series: Series;
+  /** One of three colours. */
+  tone: number;
+  /** An earlier time, moved to where it is compared. */
+  isBefore: boolean;
+};
+
 type PlotProps = {
   series: Series;
+  others: readonly OtherLine[];
   span: Span;
   limits: readonly Limit[];
   /** Alarms of this sense. */
   alarms: readonly Span[];
+  /** Whether the mean of each bucket is drawn too. */
+  hasMean: boolean;
   onZoom: (span: Span) => void;
-  /** What is under the pointer, in this chart or another; null: nothing. */
-  onPoint: (seconds: number | null, mean: number | null) => void;
+  /** What is under the pointer; `at`: the value of a line there. Empty: nothing. */
+  say: (ts: number, at: (line: number) => number | null) => string;
 };
 
 /** The width of an element, px; `first` until it is known. */

@@ -205,19 +205,22 @@ export function clusters(
 }
 
 /** A limit farther away than this many times the range of the values would flatten them. */
-const farthest = 2;
+const farthest = { alarm: 5, other: 2 };
 
 type View = { limits: readonly Limit[]; alarms: readonly Span[]; span: Span };
 
 /**
- * The range of the values and of limits that are near. If an alarm was open in the span, the nearest alarm limit is
+ * The range of the values and of limits that are near; those of alarms may be farther away. If an alarm was open in the span, the nearest alarm limit is
  * included too, because the reader looks for it.
  */
 export function inView(min: number, max: number, { limits, alarms, span }: View): [number, number] {
-  const reach = Math.max(max - min, Math.abs(max) / 10) * farthest;
+  const room = Math.max(max - min, Math.abs(max) / 10);
   const near = limits
-    .map(({ value }) => value)
-    .filter((value) => value > min - reach && value < max + reach);
+    .filter(({ value, isAlarm }) => {
+      const reach = room * (isAlarm ? farthest.alarm : farthest.other);
+      return value > min - reach && value < max + reach;
+    })
+    .map(({ value }) => value);
   if (alarms.some(({ start, end }) => start < span.end && end > span.start)) {
     const distance = ({ value }: Limit) => Math.max(min - value, value - max);
     const [nearest] = limits
@@ -226,25 +229,4 @@ export function inView(min: number, max: number, { limits, alarms, span }: View)
     if (nearest) near.push(nearest.value);
   }
   return [Math.min(min, ...near), Math.max(max, ...near)];
-}
-
-const header = 'time,sId,name,unit,min,mean,max,values';
-
-/** What is drawn, one row for each value or bucket. Numbers as they are stored, times as ISO 8601 in UTC. */
-export function toCsv(all: readonly Series[], senses: ReadonlyMap<string, Sense>): string {
-  const rows = all.flatMap(({ sId, points }) => {
-    const { name = '', unit = '' } = senses.get(sId) ?? {};
-    const of = [sId, name, unit].map(quote).join(',');
-    return points.map(
-      ({ ts, min, avg, max, count }) =>
-        `${dateOf(ts).toISOString()},${of},${min},${avg},${max},${count}`,
-    );
-  });
-  return [header, ...rows, ''].join('\r\n');
-}
-
-/** RFC 4180. An apostrophe keeps a name as text that a spreadsheet would take for a formula. */
-function quote(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -4,7 +4,7 @@ import { formatTime, formatValue } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab.ts';
 import { Strip } from './happened.tsx';
-import { Plot } from './plot.tsx';
+import { axisPx, type OtherLine, Plot, rightPx } from './plot.tsx';
 import { kindOf, type Series, type Span } from './points.ts';
 import { alarmSpans, moveSpan, scaleSpan, showSpan, valueSegments } from './series.ts';
 import { limitsOf } from './thresholds.ts';
@@ -14,32 +14,29 @@ type SenseChartProps = {
   name: string;
   sense: Sense | undefined;
   series: Series;
+  others: readonly OtherLine[];
   span: Span;
   profile: CurrentProfile | null;
   alarms: readonly ListedAlarm[];
+  hasMean: boolean;
   onZoom: (span: Span) => void;
   onPreview: (span: Span | null) => void;
 };
 
-/** The same as in chart.css. */
-const insets = { left: 56, right: 28 };
-
 /** One sense over time: as a line, or as a strip if it has few different values. */
 export function SenseChart(props: SenseChartProps) {
-  const { name, sense, series, span, onPreview } = props;
-  const readout = useRef<HTMLOutputElement>(null);
-  const box = useGestures(span, insets, onPreview);
+  const { name, sense, series, others, span, hasMean, onPreview } = props;
+  const box = useGestures(span, onPreview);
   const kind = kindOf(sense, series);
-  // Bypasses the components: a pointer moves a hundred times a second.
-  const say = (seconds: number | null, mean: number | null) => {
-    if (readout.current) readout.current.textContent = sayPoint(seconds, mean, sense);
-  };
   const label = sense?.unit ? t('device.chartOf', { name, unit: sense.unit }) : name;
+  const isBucketed = series.widthMs > 0;
   return (
     <figure class="chart">
       <figcaption>
         {label}
-        <output ref={readout} class="readout" aria-live="off" />
+        {kind === 'number' && (isBucketed || others.length > 0) && (
+          <Legend others={others} isBucketed={isBucketed} hasMean={hasMean} />
+        )}
       </figcaption>
       <div
         ref={box}
@@ -50,13 +47,13 @@ export function SenseChart(props: SenseChartProps) {
         aria-describedby="chart-keys"
       >
         {kind === 'number' ? (
-          <Line {...props} say={say} />
+          <Line {...props} />
         ) : (
           <Strip
             label={label}
             segments={valueSegments(series, kind === 'switch')}
             span={span}
-            look="state"
+            look={kind === 'switch' ? 'switch' : 'state'}
           />
         )}
       </div>
@@ -65,20 +62,35 @@ export function SenseChart(props: SenseChartProps) {
   );
 }
 
-type LineProps = SenseChartProps & {
-  say: (seconds: number | null, mean: number | null) => void;
-};
+type LegendProps = Pick<SenseChartProps, 'others' | 'hasMean'> & { isBucketed: boolean };
 
-function Line({ sense, series, span, profile, alarms, onZoom, say }: LineProps) {
+/** What the lines are, where a chart has more than one. */
+function Legend({ others, isBucketed, hasMean }: LegendProps) {
+  return (
+    <ul class="legend">
+      {isBucketed && <li class="legend-own">{t('chart.extremes')}</li>}
+      {isBucketed && hasMean && <li class="legend-mean">{t('device.mean')}</li>}
+      {others.map(({ name, tone, isBefore }) => (
+        <li key={name} class={isBefore ? 'legend-before' : `legend-${tone}`}>
+          {name}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Line({ sense, series, others, span, profile, alarms, hasMean, onZoom }: SenseChartProps) {
   const { sId } = series;
   const limits = useMemo(() => limitsOf(sId, sense, profile), [sId, sense, profile]);
   const rung = useMemo(() => {
     const own = alarms.filter(({ values }) => values.some((value) => value.sId === sId));
     return alarmSpans(own, { start: 0, end: Number.MAX_SAFE_INTEGER });
   }, [alarms, sId]);
+  const say = (ts: number, at: (line: number) => number | null) =>
+    sayPoint(ts, at, { sense, others, hasMean: hasMean && series.widthMs > 0 });
   return (
     <>
-      <Plot {...{ series, span, limits, onZoom }} alarms={rung} onPoint={say} />
+      <Plot {...{ series, others, span, limits, hasMean, onZoom, say }} alarms={rung} />
       {limits.length > 0 && (
         <ul class="limits">
           {limits.map(({ text, isAlarm }) => (
@@ -92,11 +104,33 @@ function Line({ sense, series, span, profile, alarms, onZoom, say }: LineProps) 
   );
 }
 
-/** What is under the pointer; empty in a gap. */
-const sayPoint = (seconds: number | null, mean: number | null, sense: Sense | undefined) =>
-  seconds === null || mean === null
-    ? ''
-    : `${formatTime(seconds * 1_000)}  ${formatValue(mean, sense)}`;
+type Said = Pick<SenseChartProps, 'sense' | 'others' | 'hasMean'>;
+
+/** What is under the pointer: the time, and a row for each line; empty in a gap. */
+function sayPoint(
+  ts: number,
+  at: (line: number) => number | null,
+  { sense, others, hasMean }: Said,
+): string {
+  const range = (least: number | null, most: number | null) => {
+    if (least === null || most === null) return null;
+    const from = formatValue(least, sense);
+    return least === most ? from : `${from} – ${formatValue(most, sense)}`;
+  };
+  const [mean, least, most] = [at(1), at(2), at(3)];
+  const own = range(least, most);
+  const rows = [
+    ...(own === null ? [] : [own]),
+    ...(own === null || !hasMean || mean === null
+      ? []
+      : [`${t('device.mean')}: ${formatValue(mean, sense)}`]),
+    ...others.flatMap(({ name }, place) => {
+      const text = range(at(4 + 2 * place), at(5 + 2 * place));
+      return text === null ? [] : [`${name}: ${text}`];
+    }),
+  ];
+  return rows.length === 0 ? '' : [formatTime(ts), ...rows].join('\n');
+}
 
 /** A summary for people who cannot see the chart. */
 function summaryOf(label: string, { points }: Series, sense: Sense | undefined): string {
@@ -115,29 +149,24 @@ const leastPx = 10;
  * Keys and fingers on a chart: arrows move it, + and - zoom; one finger moves it sideways, two zoom. `preview`: called
  * with the span while a gesture is under way; with null at its end, when the URL has the span.
  */
-function useGestures(
-  span: Span,
-  insets: { left: number; right: number },
-  preview: (span: Span | null) => void,
-) {
+function useGestures(span: Span, preview: (span: Span | null) => void) {
   const box = useRef<HTMLDivElement>(null);
   const latest = useRef(span);
   latest.current = span;
   useEffect(() => {
     const { current: at } = box;
     if (!at) return undefined;
-    return listen(at, { insets, span: () => latest.current, preview });
+    return listen(at, { span: () => latest.current, preview });
   }, []);
   return box;
 }
 
 type Deps = {
-  insets: { left: number; right: number };
   span: () => Span;
   preview: (span: Span | null) => void;
 };
 
-function listen(at: HTMLElement, { insets, span, preview }: Deps): () => void {
+function listen(at: HTMLElement, { span, preview }: Deps): () => void {
   const gone = new AbortController();
   const { signal } = gone;
   const touched: Touched = new Map();
@@ -147,7 +176,8 @@ function listen(at: HTMLElement, { insets, span, preview }: Deps): () => void {
 
   const part = (x: number) => {
     const { left, width } = at.getBoundingClientRect();
-    return (x - left - insets.left) / Math.max(1, width - insets.left - insets.right);
+    const before = axisPx.peek();
+    return (x - left - before) / Math.max(1, width - before - rightPx);
   };
   const begin = () => {
     first = shown ?? span();

@@ -4,6 +4,7 @@ import { queryOf, setQuery } from '../../../app/router.ts';
 import type { LiveValue } from '../../../app/stream.ts';
 import { formatNumber } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
+import { beganOf, overOf } from '../../alarms/about.ts';
 import { gapOf, type Point, type Segment, type Series, type Span } from './points.ts';
 
 /** With fewer values than this, each one is drawn. */
@@ -150,10 +151,10 @@ const tones = 4;
 /** When alarms held; what closed without a known end, until then. */
 export function alarmSpans(alarms: readonly ListedAlarm[], span: Span): Segment[] {
   return alarms
-    .map(({ beganTs, sinceTs, overTs, closedTs, eventName }) => ({
-      start: Math.max(beganTs ?? sinceTs, span.start),
-      end: Math.min(overTs ?? closedTs ?? span.end, span.end),
-      text: eventName || t('chart.alarm'),
+    .map((alarm) => ({
+      start: Math.max(beganOf(alarm), span.start),
+      end: Math.min(overOf(alarm) ?? span.end, span.end),
+      text: alarm.eventName || t('chart.alarm'),
       tone: 0,
     }))
     .toSorted((one, other) => one.start - other.start);

@@ -3,12 +3,12 @@ import type { Sense } from '../../../api/types.ts';
 import { accountOf } from '../../../app/session.ts';
 import { formatNumber } from '../../../text/format.ts';
 import { locale, t } from '../../../text/t.ts';
-import { dateOf, type Series, type Span, toCsv } from './points.ts';
+import type { Series } from './points.ts';
 
 const mostRows = 200;
 type ValueTableProps = { label: string; sense: Sense | undefined; series: Series };
 
-/** The chart as a table, for people who cannot see or point at it: the newest rows. The CSV file has all of them. */
+/** The chart as a table, for people who cannot see or point at it: the newest rows. The CSV file has each value. */
 export function ValueTable(props: ValueTableProps) {
   const [isOpen, setIsOpen] = useState(false);
   return (
@@ -78,30 +78,3 @@ function createFormats(decimals: number | undefined): Formats {
   });
   return { time: (ts) => time.format(ts), number: (value) => number.format(value) };
 }
-
-type CsvButtonProps = {
-  uuid: string;
-  series: readonly Series[];
-  senses: ReadonlyMap<string, Sense>;
-  span: Span;
-};
-
-/** Saves what is drawn. */
-export function CsvButton({ uuid, series, senses, span }: CsvButtonProps) {
-  const save = () => {
-    const url = URL.createObjectURL(new Blob([toCsv(series, senses)], { type: 'text/csv' }));
-    const link = document.createElement('a');
-    link.href = url;
-    link.download = `${uuid}_${dayOf(span.start)}_${dayOf(span.end)}.csv`;
-    link.click();
-    // The download reads the URL after the click, so revoke it later.
-    setTimeout(() => URL.revokeObjectURL(url), 60_000);
-  };
-  return (
-    <button type="button" class="link" onClick={save}>
-      {t('chart.csv')}
-    </button>
-  );
-}
-
-const dayOf = (ts: number) => dateOf(ts).toISOString().slice(0, 10);

@@ -1,0 +1,112 @@
+import type { LatestView, ListedAlarm } from '../../api/types.ts';
+import { now } from '../../app/now.ts';
+import { formatDuration, formatTime, formatValue, sayCondition } from '../../text/format.ts';
+import { t } from '../../text/t.ts';
+
+type Condition = ListedAlarm['conditions'][number];
+type Value = ListedAlarm['values'][number];
+type Latest = readonly LatestView[] | undefined;
+
+/** What an alarm was about, in words: the condition, how far it went, and what it is now. */
+export type About = { condition: string; extreme: string; now: string };
+
+/** `latest`: how the senses of its device are shown; a condition has its own name and unit, of when it opened. */
+export function aboutOf(alarm: ListedAlarm, latest: Latest): About {
+  const { conditions, extreme, firedWith, closedTs, values } = alarm;
+  const said = conditions.map((one) => sayOne(one)).filter((text) => text !== '');
+  const [furthest] = extreme;
+  const shown = furthest ?? (conditions.some(isLimit) ? firedWith[0] : undefined);
+  return {
+    condition: said.join('; '),
+    extreme: shown ? sayExtreme(shown, conditions, latest) : '',
+    now: closedTs === null ? values.map((value) => sayValue(value, latest)).join(', ') : '',
+  };
+}
+
+/** A name and what was compared: "Temperature above 8 °C". */
+function sayOne({ sId, name, unit, thresholds, threshold }: Condition): string {
+  const { noneForMs, negate } = threshold;
+  const who = name ?? sId;
+  if (typeof noneForMs === 'number')
+    return t('alarms.silent', { name: who, time: formatDuration(noneForMs) });
+  const condition = sayCondition(thresholds, negate === true, { unit: unit ?? undefined });
+  return condition === '' ? '' : `${who} ${condition}`;
+}
+
+const isLimit = ({ thresholds: { isGt, isLt } }: Condition) =>
+  typeof isGt === 'number' || typeof isLt === 'number';
+
+function sayExtreme(value: Value, conditions: readonly Condition[], latest: Latest): string {
+  const limit = conditions.find((one) => one.sId === value.sId && isLimit(one));
+  const text = formatValue(value.val, shownAs(value.sId, latest, limit));
+  return t(limit?.thresholds['isLt'] === undefined ? 'alarms.most' : 'alarms.least', {
+    value: text,
+    time: formatTime(value.ts),
+  });
+}
+
+const shownAs = (sId: string, latest: Latest, limit?: Condition) => {
+  const sense = latest?.find((each) => each.sId === sId);
+  return { unit: limit?.unit ?? sense?.unit, decimals: sense?.decimals };
+};
+
+function sayValue({ sId, val, lat, long }: Value, latest: Latest): string {
+  const sense = latest?.find((each) => each.sId === sId);
+  const isPosition = lat !== undefined && long !== undefined;
+  return `${sense?.name ?? sId} ${formatValue(isPosition ? { lat, long } : val, sense)}`;
+}
+
+/** When what it was about began, by the measurements; by its firing, if that was not recorded. */
+export const beganOf = ({ beganTs, sinceTs }: ListedAlarm): number => beganTs ?? sinceTs;
+
+/** When it was over, by the measurements. Null: it still holds, a person or a profile closed it, or not recorded. */
+export const overOf = ({ overTs, closedTs }: ListedAlarm): number | null => overTs ?? closedTs;
+
+/** From when to when, and how long; or since when. */
+export function sayTimes(alarm: ListedAlarm): string {
+  const { overTs, closedTs, closedBy } = alarm;
+  const beganTs = beganOf(alarm);
+  const from = formatTime(beganTs);
+  if (overTs !== null) {
+    const time = formatDuration(overTs - beganTs);
+    return t('alarms.lasted', { from, to: formatTime(overTs), time });
+  }
+  if (closedTs === null)
+    return t('alarms.since', { time: from, ago: formatDuration(now() - beganTs) });
+  const isByCondition = closedBy === 'cleared' || closedBy === 'left-state';
+  return t(isByCondition ? 'alarms.endUnknown' : 'alarms.closedWhile', { from });
+}
+
+/** Whether a value is beyond a limit for which one of these alarms is open. A position has no limits. */
+export function isBeyond(
+  { sId, val }: { sId: string; val: unknown },
+  alarms: readonly ListedAlarm[],
+): boolean {
+  if (typeof val !== 'number') return false;
+  return alarms.some(({ conditions }) =>
+    conditions.some(({ sId: of, thresholds: { isGt, isLt } }) => {
+      if (of !== sId) return false;
+      return (typeof isGt === 'number' && val > isGt) || (typeof isLt === 'number' && val < isLt);
+    }),
+  );
+}
+
+/**
+ * Why closing it hides something: "It is 13.2 °C, above 8 °C." Empty if what it was about is over. A value that is
+ * back counts as over, also before the alarm ends.
+ */
+export function whyOpen(alarm: ListedAlarm, latest: Latest): string {
+  const { conditions, values, overTs, endsTs } = alarm;
+  if (overTs !== null || endsTs !== null) return '';
+  for (const condition of conditions.filter(isLimit)) {
+    const { isGt, isLt } = condition.thresholds;
+    const value = values.find(({ sId }) => sId === condition.sId);
+    if (!value) continue;
+    const isBeyond = typeof isGt === 'number' ? value.val > isGt : value.val < Number(isLt);
+    if (!isBeyond) continue;
+    const text = formatValue(value.val, shownAs(value.sId, latest, condition));
+    const limit = sayCondition(condition.thresholds, false, { unit: condition.unit ?? undefined });
+    return t('alarms.itIs', { value: text, limit });
+  }
+  return conditions.some(isLimit) ? t('alarms.notOver') : t('alarms.holds');
+}

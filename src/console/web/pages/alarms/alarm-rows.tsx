@@ -1,0 +1,242 @@
+import { useState } from 'preact/hooks';
+import { reload } from '../../api/cache.ts';
+import { acknowledgeAlarm, closeAlarm, snoozeAlarm } from '../../api/events.ts';
+import type { LatestView, ListedAlarm } from '../../api/types.ts';
+import { readOpenAlarms } from '../../app/stream.ts';
+import { Confirm, Dialog } from '../../parts/dialog.tsx';
+import { type AskedQuiet, QuietFields, quietFromNow } from '../../parts/form.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Link } from '../../parts/link.tsx';
+import { Problem, say } from '../../parts/panel.tsx';
+import { formatDuration, formatFullTime } from '../../text/format.ts';
+import { now } from '../../app/now.ts';
+import { count, t } from '../../text/t.ts';
+import { aboutOf, beganOf, overOf, whyOpen } from './about.ts';
+import { AlarmBody } from './alarm-card.tsx';
+
+type RowsProps = {
+  alarms: readonly ListedAlarm[];
+  latestOf: (alarm: ListedAlarm) => readonly LatestView[] | undefined;
+};
+
+/** Many alarms, a row each, which opens to all that a card says; those selected are handled in one go. */
+export function AlarmRows({ alarms, latestOf }: RowsProps) {
+  const [picked, setPicked] = useState<ReadonlySet<number>>(new Set());
+  const selected = alarms.filter(({ alarmId, state }) => picked.has(alarmId) && state !== 'closed');
+  const pick = (of: readonly ListedAlarm[], isOn: boolean) => {
+    const next = new Set(picked);
+    for (const { alarmId } of of)
+      if (isOn) next.add(alarmId);
+      else next.delete(alarmId);
+    setPicked(next);
+  };
+  const canPick = alarms.some(({ state }) => state !== 'closed');
+  return (
+    <>
+      <section class="panel panel-flush" aria-label={t('alarms.title')}>
+        {canPick && (
+          <label class="pick alarm-pick-all">
+            <input
+              type="checkbox"
+              checked={selected.length > 0 && selected.length === alarms.length}
+              onChange={({ currentTarget }) => pick(alarms, currentTarget.checked)}
+            />
+            <span>{t('fleet.selectPage')}</span>
+          </label>
+        )}
+        <ul class="alarm-rows">
+          {alarms.map((alarm) => (
+            <Row
+              key={alarm.alarmId}
+              alarm={alarm}
+              latest={latestOf(alarm)}
+              isPicked={picked.has(alarm.alarmId)}
+              onPick={alarm.state === 'closed' ? null : (isOn) => pick([alarm], isOn)}
+            />
+          ))}
+        </ul>
+      </section>
+      {selected.length > 0 && (
+        <Selected alarms={selected} latestOf={latestOf} onEnd={() => setPicked(new Set())} />
+      )}
+    </>
+  );
+}
+
+type RowProps = {
+  alarm: ListedAlarm;
+  latest: readonly LatestView[] | undefined;
+  isPicked: boolean;
+  /** null: it is closed, so there is nothing to do. */
+  onPick: ((isOn: boolean) => void) | null;
+};
+
+function Row({ alarm, latest, isPicked, onPick }: RowProps) {
+  const [isOpen, setIsOpen] = useState(false);
+  const { eventName, deviceName, deviceAuthUuid, state, snoozed, muted } = alarm;
+  const name = eventName || t('event.unknown', { id: alarm.evId });
+  const device = deviceName || t('fleet.unnamed');
+  const about = aboutOf(alarm, latest);
+  const lastedMs = (overOf(alarm) ?? now()) - beganOf(alarm);
+  return (
+    <li class={isPicked ? 'is-selected' : undefined}>
+      <div class={`alarm-row alarm-row-${state}`}>
+        <label class="pick">
+          {onPick && (
+            <input
+              type="checkbox"
+              checked={isPicked}
+              aria-label={t('fleet.select', { name: `${name}, ${device}` })}
+              onChange={({ currentTarget }) => onPick(currentTarget.checked)}
+            />
+          )}
+        </label>
+        <Icon name={state === 'open' ? (snoozed || muted ? 'quiet' : 'warn') : 'check'} />
+        <button
+          type="button"
+          class="alarm-row-name"
+          aria-expanded={isOpen}
+          onClick={() => setIsOpen(!isOpen)}
+        >
+          <span class="hidden">{t(`alarms.${state}`)}: </span>
+          {name}
+        </button>
+        <Link to={`devices/${deviceAuthUuid}`} class="link alarm-row-device">
+          {device}
+        </Link>
+        <span class="alarm-row-value">{about.extreme || about.now || about.condition}</span>
+        <span class="alarm-row-time" title={formatFullTime(beganOf(alarm))}>
+          {formatDuration(lastedMs)}
+        </span>
+      </div>
+      {isOpen && <AlarmBody alarm={alarm} hasDevice latest={latest} />}
+    </li>
+  );
+}
+
+type SelectedProps = RowsProps & { onEnd: () => void };
+
+/** So that a hundred do not take a hundred times as long as one. */
+const atOnce = 4;
+
+/** What can be done about several alarms. */
+function Selected({ alarms, latestOf, onEnd }: SelectedProps) {
+  const [asking, setAsking] = useState<'snooze' | 'close' | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [done, setDone] = useState<number | null>(null);
+  const holding = alarms.filter((alarm) => whyOpen(alarm, latestOf(alarm)) !== '').length;
+  const each = async (work: (alarm: ListedAlarm) => Promise<unknown>) => {
+    setAsking(null);
+    setError(null);
+    setDone(0);
+    const left = [...alarms];
+    let ended = 0;
+    const lane = async () => {
+      for (let next = left.pop(); next; next = left.pop()) {
+        await work(next);
+        setDone((ended += 1));
+      }
+    };
+    try {
+      await Promise.all(Array.from({ length: atOnce }, lane));
+      say(count('alarms.handled', ended));
+      onEnd();
+    } catch (thrown) {
+      setError(thrown);
+    }
+    setDone(null);
+    reload('alarms/');
+    await readOpenAlarms();
+  };
+  const open = alarms.filter(({ state }) => state === 'open');
+  return (
+    <section class="selection" aria-label={t('alarms.selection')}>
+      <p class="selection-count" role="status">
+        {done === null
+          ? count('fleet.selected', alarms.length)
+          : t('jobs.progress', { done, of: alarms.length })}
+      </p>
+      <div class="selection-actions">
+        {open.length > 0 && (
+          <button
+            type="button"
+            class="button button-soft"
+            disabled={done !== null}
+            onClick={() =>
+              void each(({ alarmId, state }) =>
+                state === 'open' ? acknowledgeAlarm(alarmId) : Promise.resolve(),
+              )
+            }
+          >
+            {t('alarms.acknowledge')}
+          </button>
+        )}
+        <button
+          type="button"
+          class="button"
+          disabled={done !== null}
+          onClick={() => setAsking('snooze')}
+        >
+          {t('alarms.snooze')}
+        </button>
+        <button
+          type="button"
+          class="button"
+          disabled={done !== null}
+          onClick={() => setAsking('close')}
+        >
+          {t('alarms.close')}
+        </button>
+        <button type="button" class="link" onClick={onEnd}>
+          {t('act.clear')}
+        </button>
+      </div>
+      {error !== null && <Problem error={error} />}
+      {asking === 'close' && (
+        <Confirm
+          title={count('alarms.closeMany', alarms.length)}
+          action={holding > 0 ? t('alarms.closeAnyway') : t('alarms.close')}
+          onCancel={() => setAsking(null)}
+          onConfirm={() => each(({ alarmId }) => closeAlarm(alarmId, { force: true }))}
+        >
+          {holding > 0 && <p>{count('alarms.closeHolding', holding)}</p>}
+          <p class="fine">{t('alarms.closeHint')}</p>
+        </Confirm>
+      )}
+      {asking === 'snooze' && (
+        <SnoozeMany
+          onCancel={() => setAsking(null)}
+          onSnooze={(quiet) => {
+            const body = quietFromNow(quiet);
+            void each(({ alarmId }) => snoozeAlarm(alarmId, body));
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+type SnoozeProps = { onCancel: () => void; onSnooze: (quiet: AskedQuiet) => void };
+
+function SnoozeMany({ onCancel, onSnooze }: SnoozeProps) {
+  const [quiet, setQuiet] = useState<AskedQuiet>();
+  const send = (event: SubmitEvent) => {
+    event.preventDefault();
+    if (quiet) onSnooze(quiet);
+  };
+  return (
+    <Dialog title={t('alarms.snooze')} onClose={onCancel}>
+      <form class="form" onSubmit={send}>
+        <QuietFields onChange={setQuiet} />
+        <div class="dialog-buttons">
+          <button type="button" class="button" onClick={onCancel}>
+            {t('common.cancel')}
+          </button>
+          <button type="submit" class="button button-main">
+            {t('alarms.snooze')}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

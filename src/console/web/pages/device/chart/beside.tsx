@@ -1,0 +1,196 @@
+import { useState } from 'preact/hooks';
+import { type Query, useQuery } from '../../../api/cache.ts';
+import { getConfiguration, listDevices, sensesOf } from '../../../api/devices.ts';
+import type { Sense } from '../../../api/types.ts';
+import { queryOf, setQuery } from '../../../app/router.ts';
+import { Dialog } from '../../../parts/dialog.tsx';
+import { Answered } from '../../../parts/panel.tsx';
+import { t } from '../../../text/t.ts';
+import type { OtherLine } from './plot.tsx';
+import { loadSeries, type Range } from './series.ts';
+import type { Series } from './points.ts';
+
+/** What charts are compared with: this device at an earlier time, or another device. */
+export type Beside = {
+  name: string;
+  tone: number;
+  isBefore: boolean;
+  series: readonly Series[];
+  /** How its senses are configured, by sId. */
+  senses: ReadonlyMap<string, Sense> | null;
+};
+
+const dayMs = 86_400_000;
+const earlier = { '1d': dayMs, '7d': 7 * dayMs } as const;
+type Earlier = keyof typeof earlier;
+const isEarlier = (text: string): text is Earlier => text in earlier;
+
+/** As many as have a colour of their own. */
+const mostDevices = 3;
+
+const devicesOf = (): string[] => queryOf('with').split(',').filter(Boolean).slice(0, mostDevices);
+
+const everyMs = 60_000;
+
+/** What the URL asks to compare with, over the same range. `read`: the range of now. */
+export function useBeside(
+  uuid: string,
+  key: string,
+  { read, isLive }: { read: () => Range; isLive: boolean },
+): Query<readonly Beside[]> {
+  const [before, others] = [queryOf('compare'), devicesOf()];
+  return useQuery(
+    `beside/${key}/${before}/${others.join()}`,
+    (signal) =>
+      Promise.all([
+        ...(isEarlier(before) ? [loadBefore(uuid, before, read(), signal)] : []),
+        ...others.map((other, tone) => loadOther(other, tone, read(), signal)),
+      ]),
+    isLive ? { everyMs } : {},
+  );
+}
+
+async function loadBefore(uuid: string, which: Earlier, range: Range, signal: AbortSignal) {
+  const ms = earlier[which];
+  const { start, end } = range;
+  const all = await loadSeries(uuid, { start: start - ms, end: end - ms }, signal);
+  const series = all.map((each) => ({
+    ...each,
+    points: each.points.map((point) => ({ ...point, ts: point.ts + ms })),
+  }));
+  return { name: t(`chart.before.${which}`), tone: 0, isBefore: true, series, senses: null };
+}
+
+async function loadOther(uuid: string, tone: number, range: Range, signal: AbortSignal) {
+  const [configuration, series] = await Promise.all([
+    getConfiguration(uuid, signal),
+    loadSeries(uuid, range, signal),
+  ]);
+  const name = configuration.device.name || t('fleet.unnamed');
+  return { name, tone, isBefore: false, series, senses: sensesOf(configuration) };
+}
+
+/** The lines beside those of a sense: of the same identifier, and of the same unit. */
+export function linesBeside(
+  all: readonly Beside[],
+  sId: string,
+  sense: Sense | undefined,
+): OtherLine[] {
+  return all.flatMap(({ name, tone, isBefore, series, senses }) => {
+    const found = series.find((each) => each.sId === sId);
+    const isSame = senses === null || senses.get(sId)?.unit === sense?.unit;
+    return found && isSame ? [{ name, tone, isBefore, series: found }] : [];
+  });
+}
+
+type ToolsProps = { uuid: string; isBucketed: boolean; beside: readonly Beside[] };
+
+/** What else the charts show: the mean, an earlier time, other devices. */
+export function ChartTools({ uuid, isBucketed, beside }: ToolsProps) {
+  const [isAdding, setIsAdding] = useState(false);
+  const others = devicesOf();
+  const choose = (uuids: readonly string[]) => setQuery({ with: uuids.join(',') });
+  return (
+    <div class="chart-tools">
+      {isBucketed && (
+        <button
+          type="button"
+          class="range"
+          aria-pressed={hasMean()}
+          onClick={() => setQuery({ mean: hasMean() ? '' : '1' }, { replace: true })}
+        >
+          {t('device.mean')}
+        </button>
+      )}
+      <select
+        class="chart-compare"
+        aria-label={t('chart.compare')}
+        value={queryOf('compare')}
+        onChange={({ currentTarget }) => setQuery({ compare: currentTarget.value })}
+      >
+        <option value="">{t('chart.compareNone')}</option>
+        <option value="1d">{t('chart.before.1d')}</option>
+        <option value="7d">{t('chart.before.7d')}</option>
+      </select>
+      {beside
+        .filter(({ isBefore }) => !isBefore)
+        .map(({ name, tone }) => (
+          <button
+            key={name}
+            type="button"
+            class={`range chart-other legend-${tone}`}
+            aria-label={t('chart.dropDevice', { name })}
+            onClick={() => choose(others.filter((_, place) => place !== tone))}
+          >
+            {name} ×
+          </button>
+        ))}
+      {others.length < mostDevices && (
+        <button type="button" class="range" onClick={() => setIsAdding(true)}>
+          + {t('chart.addDevice')}
+        </button>
+      )}
+      {isAdding && (
+        <FindDevice
+          without={[uuid, ...others]}
+          onClose={() => setIsAdding(false)}
+          onFound={(found) => {
+            setIsAdding(false);
+            choose([...others, found]);
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+export const hasMean = (): boolean => queryOf('mean') === '1';
+
+type FindProps = {
+  without: readonly string[];
+  onClose: () => void;
+  onFound: (uuid: string) => void;
+};
+
+/** Finds a device by its name, serial number or identifier. */
+function FindDevice({ without, onClose, onFound }: FindProps) {
+  const [search, setSearch] = useState('');
+  const query = useQuery(`find/${search}`, async (signal) => {
+    const { body } = await listDevices({ search, sort: 'name' }, signal);
+    return body.devices.filter(({ uuid }) => !without.includes(uuid)).slice(0, 8);
+  });
+  return (
+    <Dialog title={t('chart.addDevice')} onClose={onClose}>
+      <div class="form">
+        <label class="field">
+          <span>{t('fleet.search')}</span>
+          <input
+            type="search"
+            autocomplete="off"
+            spellcheck={false}
+            onInput={({ currentTarget }) => setSearch(currentTarget.value.trim())}
+          />
+        </label>
+        <Answered query={query}>
+          {(devices) => (
+            <ul class="found">
+              {devices.map(({ uuid, name }) => (
+                <li key={uuid}>
+                  <button type="button" class="place" onClick={() => onFound(uuid)}>
+                    {name || t('fleet.unnamed')}
+                  </button>
+                </li>
+              ))}
+              {devices.length === 0 && <li class="muted">{t('fleet.noMatch')}</li>}
+            </ul>
+          )}
+        </Answered>
+        <div class="dialog-buttons">
+          <button type="button" class="button" onClick={onClose}>
+            {t('common.cancel')}
+          </button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}
