@@ -113,6 +113,13 @@ export async function requestsOf(baseUrl: string, account: BigAccount): Promise<
     `?limit=100&label=${site}`,
     `?limit=100&label=${site}&cursor=next`,
     `?limit=100&label=${one}&device=${uuid}`,
+    // The forms that look at all open alarms, or at the newest closed ones, before they answer.
+    '?limit=100&state=open&counts=true&group=event',
+    '?limit=100&state=open&group=label&sort=severity',
+    '?limit=100&state=closed&counts=true',
+    '?limit=100&counts=true&search=nothing',
+    '?limit=100&sort=name',
+    `?limit=100&label=${one}&label=${site}`,
   ];
   const pageOf = async (path: string, of: string) => {
     if (!path.includes('cursor=next')) return path;
