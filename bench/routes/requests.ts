@@ -425,7 +425,10 @@ export async function requestsOf(baseUrl: string, account: BigAccount): Promise<
       send(
         'POST',
         `/v2/alarms/{alarmId}/${act}`,
-        async () => ({ path: `/v2/alarms/${await openAlarm()}/${act}` }),
+        async () => ({
+          path: `/v2/alarms/${await openAlarm()}/${act}`,
+          body: json(act === 'close' ? { force: true } : {}),
+        }),
         { rounds: 20 },
       ),
     ),
