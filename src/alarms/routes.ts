@@ -8,19 +8,21 @@ import {
   AlarmValue,
   AlarmView,
 } from '../contract/alarm.ts';
+import { Severity } from '../contract/actions.ts';
 import type { NotNotified } from '../contract/event.ts';
 import { Text } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { refuseLabelList } from '../devices/select.ts';
 import type { Account, RequestInfo } from '../http/request.ts';
-import { defineRoute, type Route } from '../http/route.ts';
+import { defineRoute, invalid, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
 import {
   cursorQuery,
+  describeAs,
   DeviceParams,
   exampleIds,
-  labelQuery,
+  labelsQuery,
   limitQuery,
   linkNext,
   timestamp,
@@ -45,7 +47,14 @@ import {
   newestOf,
   readExtremes,
 } from './values.ts';
-import { type FoundAlarm, listAlarms, noSuchAlarm, toAlarmView } from './rows.ts';
+import { type FoundAlarm, listAlarms, listAlarmsById, noSuchAlarm, toAlarmView } from './rows.ts';
+import {
+  type AlarmGroup,
+  type AlarmSearch,
+  countAlarms,
+  groupAlarms,
+  searchAlarms,
+} from './search.ts';
 import { quietNow } from './rules.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
@@ -79,7 +88,9 @@ function list(deps: AlarmRouteDeps): Route {
     method: 'get',
     path: '/v2/alarms',
     summary: 'Get alarms',
-    description: 'Newest first. A Link header names the next page.',
+    description:
+      'Newest first, unless `sort` says otherwise. A Link header names the next page. With `search`, `event`, ' +
+      '`severity`, `sort`, several labels, `counts` and `group`, of closed alarms the newest 100,000 count.',
     tag: actRoute.tag,
     auth: 'account',
     errors: [],
@@ -88,14 +99,14 @@ function list(deps: AlarmRouteDeps): Route {
     response: AlarmList,
     answerBytes: 1_048_576,
     handler: async ({ account, query, request }) => {
-      const { alarms, next } = await listPage(
+      const { alarms, next, total, groups } = await listPage(
         deps,
         { accountId: account.accountId, within: labelsOf(account) },
         query,
         request.receivedTs,
       );
-      if (next !== null) linkNext(request, { id: next });
-      return { alarms, timestamp: request.now() };
+      if (next !== null) linkNext(request, next);
+      return { alarms, total, groups, timestamp: request.now() };
     },
   });
 }
@@ -298,7 +309,10 @@ const actOf = (account: Account, request: RequestInfo): Act => ({
 });
 
 /** Where a page ends: the next one begins with alarms older than this. */
-const AlarmCursor = z.object({ id: z.int().min(0) });
+const AlarmCursor = z.object({
+  id: z.int().min(0),
+  key: z.union([z.string(), z.int()]).optional(),
+});
 
 const AlarmQuery = z.object({
   state: AlarmState.optional().meta({ description: 'Only alarms in this state.' }),
@@ -307,7 +321,28 @@ const AlarmQuery = z.object({
     .toLowerCase()
     .optional()
     .meta({ description: 'Only alarms of this `deviceAuthUuid`.' }),
-  label: labelQuery,
+  label: labelsQuery,
+  search: Text.min(1).max(200).optional().meta({
+    description: "Only alarms with this in the device's or the event's name, in any case.",
+  }),
+  event: Text.min(1).optional().meta({
+    description: 'Only alarms of this event, by its name; `puId/stId/evId` if it has none.',
+  }),
+  severity: Severity.optional().meta({ description: 'Only alarms of this severity.' }),
+  sort: z.enum(['newest', 'oldest', 'severity', 'name']).optional().meta({
+    description: 'newest (default), oldest, the most severe first, or by the name of the device.',
+  }),
+  counts: z
+    .enum(['true', 'false'], 'expected true or false')
+    .optional()
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: object }) => {
+        describeAs(jsonSchema, { type: 'boolean', description: 'Whether to add `total`.' });
+      },
+    }),
+  group: z.enum(['event', 'label']).optional().meta({
+    description: 'Adds `groups` of the matching alarms, at most 200, the worst and largest first.',
+  }),
   limit: limitQuery(100, 10),
   cursor: cursorQuery(AlarmCursor),
 });
@@ -338,7 +373,26 @@ export const ListedAlarm = AlarmView.safeExtend({
 }).meta({ id: 'Alarm' });
 export type ListedAlarm = z.infer<typeof ListedAlarm>;
 
-const AlarmList = z.object({ alarms: z.array(ListedAlarm), timestamp });
+const AlarmList = z.object({
+  alarms: z.array(ListedAlarm),
+  total: z.int().optional().meta({ description: 'With `counts=true`: how many alarms match.' }),
+  groups: z
+    .array(
+      z
+        .object({
+          key: z.string().meta({
+            description: 'The event as in `event`, or the label; empty: devices without one.',
+          }),
+          total: z.int(),
+          severity: Severity.meta({ description: 'The highest of the group.' }),
+          sinceTs: timestamp.meta({ description: 'The `sinceTs` of its oldest alarm.' }),
+        })
+        .meta({ id: 'AlarmGroup' }),
+    )
+    .optional()
+    .meta({ description: 'With `group`.' }),
+  timestamp,
+});
 const AlarmAnswer = z.object({ alarm: ListedAlarm, timestamp });
 
 /** The alarm in a path; anything that is not an alarm number gets 404. */
@@ -399,8 +453,10 @@ type Owner = { accountId: number; within: readonly string[] | null };
 
 type Page = {
   alarms: ListedAlarm[];
-  /** The last alarm of this page; null if there is no next page. */
-  next: number | null;
+  /** Where the next page begins; null if there is none. */
+  next: z.output<typeof AlarmCursor> | null;
+  total: number | undefined;
+  groups: AlarmGroup[] | undefined;
 };
 
 /** One page of an account's alarms, and where the next one begins. */
@@ -410,16 +466,59 @@ async function listPage(
   query: AlarmQuery,
   nowTs: WallMs,
 ): Promise<Page> {
-  const { state, device: deviceUuid, label, limit, cursor } = query;
-  await refuseLabelList(deps.db, owner.accountId, { label, labels: owner.within });
-  const filter = { ...owner, state, deviceUuid, label, beforeId: cursor?.id };
-  const found = await listAlarms(deps.db, { ...filter, limit: limit + 1 });
+  const { state, device: deviceUuid, label: labels, search, event, severity, limit } = query;
+  for (const label of labels ?? [])
+    await refuseLabelList(deps.db, owner.accountId, { label, labels: owner.within });
+  const asked: AlarmSearch = { ...owner, state, deviceUuid, labels, search, event, severity };
+  const [found, total, groups] = await Promise.all([
+    findPage(deps.db, asked, query),
+    query.counts === 'true' ? countAlarms(deps.db, asked) : undefined,
+    query.group ? groupAlarms(deps.db, asked, query.group) : undefined,
+  ]);
   const page = found.slice(0, limit);
   const last = page.at(-1);
   return {
-    alarms: await viewsOf(deps, page, nowTs),
-    next: last && found.length > limit ? last.alarm.alarmId : null,
+    alarms: await viewsOf(
+      deps,
+      page.map(({ one }) => one),
+      nowTs,
+    ),
+    next: last && found.length > limit ? last.place : null,
+    total,
+    groups,
   };
+}
+
+type Listed = { one: FoundAlarm; place: z.output<typeof AlarmCursor> };
+
+/** One more than the page has, if there is a next one. Newest first with at most one label, indexes find them. */
+async function findPage(
+  sql: Sql,
+  asked: AlarmSearch,
+  { sort = 'newest', cursor, limit }: AlarmQuery,
+): Promise<Listed[]> {
+  const { search, event, severity, labels = [] } = asked;
+  const isPlain = sort === 'newest' && !search && !event && !severity && labels.length <= 1;
+  if (isPlain) {
+    const [label] = labels;
+    const found = await listAlarms(sql, {
+      ...asked,
+      label,
+      beforeId: cursor?.id,
+      limit: limit + 1,
+    });
+    return found.map((one) => ({ one, place: { id: one.alarm.alarmId } }));
+  }
+  const after = cursor && { id: cursor.id, key: cursor.key ?? cursor.id };
+  if (after && (typeof after.key === 'string') !== (sort === 'name'))
+    throw invalid([{ path: 'cursor', message: 'is not a cursor of this order' }]);
+  const places = await searchAlarms(sql, asked, { order: sort, after, limit: limit + 1 });
+  const byId = new Map(places.map((place) => [place.id, place]));
+  const found = await listAlarmsById(sql, asked.accountId, [...byId.keys()]);
+  return found.map((one) => {
+    const { alarmId: id } = one.alarm;
+    return { one, place: byId.get(id) ?? { id } };
+  });
 }
 
 /** Throws `not-found`, also for an alarm of another account. */

@@ -6,6 +6,7 @@ import {
   type AlarmValue,
   type AlarmView,
 } from '../contract/alarm.ts';
+import { severityOf } from '../contract/actions.ts';
 import type { EventName } from '../contract/event.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
@@ -74,6 +75,7 @@ const changing = [
   ['closed_at', 'bigint', 'ms_to_timestamp(r.closed_at)'],
   ['closed_by', 'text', 'r.closed_by'],
   ['extreme_due_at', 'bigint', 'ms_to_timestamp(r.extreme_due_at)'],
+  ['severity', 'text', 'r.severity'],
   ['again_at', 'bigint', 'ms_to_timestamp(r.again_at)'],
   ['closed_with', 'json', 'r.closed_with'],
 ] as const;
@@ -186,6 +188,7 @@ function toColumns(alarm: Alarm): Record<Column, unknown> {
     closed_by: alarm.closedBy,
     extreme_due_at:
       alarm.closedTs !== null && askedOf(alarm, alarm.closedTs) ? alarm.closedTs : null,
+    severity: severityOf(alarm.actions),
     again_at: alarm.againTs,
     closed_with: alarm.closedWith,
   };
@@ -220,7 +223,7 @@ export type FoundAlarm = {
 type Row = AlarmRow & Omit<FoundAlarm, 'alarm'>;
 
 /** The condition by which an index finds each state. */
-const inState: Record<AlarmState, string> = {
+export const inState: Record<AlarmState, string> = {
   open: 'a.closed_at is null and a.acknowledged_at is null',
   acknowledged: 'a.closed_at is null and a.acknowledged_at is not null',
   closed: 'a.closed_at is not null',
@@ -231,6 +234,15 @@ const quiet = (of: string, by: string) => `
             'untilTs', trunc(extract(epoch from ${of}.until_at) * 1000)::bigint,
             'reason', ${of}.reason, 'by', ${of}.${by})
     where ${of}.until_at is not null)`;
+
+const selectFound = `
+  select ${alarmColumns}, d.name as "deviceName",
+         a.notes, a.extreme, a.extreme_due_at is not null as "isDue",
+         ${quiet('s', 'snoozed_by')} as snooze, ${quiet('m', 'muted_by')} as mute
+    from alarm a
+    join device d on d.id = a.device_id and d.account_id = a.account_id
+    left join alarm_snooze s using (device_id, pu_id, st_id, ev_id)
+    left join device_mute m using (device_id)`;
 
 /** The device has the label, and one of those that a key is restricted to. */
 const isLabelled = `
@@ -290,13 +302,7 @@ export async function listAlarms(
     one === undefined && (isOfLabel || (hasMany && (await hasRemoved(sql, accountId))));
   const { rows } = await sql.query<Row>(
     `${isPaged ? `with ${newestOfLabelled(fits, hasMany ? 'a.id' : 'a.id + 0')}` : ''}
-     select ${alarmColumns}, d.name as "deviceName",
-            a.notes, a.extreme, a.extreme_due_at is not null as "isDue",
-            ${quiet('s', 'snoozed_by')} as snooze, ${quiet('m', 'muted_by')} as mute
-       from alarm a
-       join device d on d.id = a.device_id and d.account_id = a.account_id
-       left join alarm_snooze s using (device_id, pu_id, st_id, ev_id)
-       left join device_mute m using (device_id)
+     ${selectFound}
       where a.account_id = $1 and a.id < $2 and ${isLabelled} ${fits}
         ${isPaged ? 'and a.id = any(array(select id from page))' : ''}
         ${one === undefined ? '' : `and ${oneIs}`}
@@ -311,7 +317,27 @@ export async function listAlarms(
       ...(one === undefined ? [] : [one]),
     ],
   );
-  return rows.map(({ deviceName, snooze, mute, extreme, isDue, notes, ...row }) => ({
+  return rows.map(toFound);
+}
+
+/** These alarms of an account in this order, without those that are gone. */
+export async function listAlarmsById(
+  sql: Sql,
+  accountId: number,
+  ids: readonly number[],
+): Promise<FoundAlarm[]> {
+  if (ids.length === 0) return [];
+  const { rows } = await sql.query<Row>({
+    name: 'alarms-by-id',
+    text: `${selectFound} where a.account_id = $1 and a.id = any($2::bigint[])`,
+    values: [accountId, ids],
+  });
+  const found = new Map(rows.map((row) => [row.alarmId, toFound(row)]));
+  return ids.flatMap((id) => found.get(id) ?? []);
+}
+
+function toFound({ deviceName, snooze, mute, extreme, isDue, notes, ...row }: Row): FoundAlarm {
+  return {
     alarm: toAlarm(row),
     deviceName,
     snooze,
@@ -319,7 +345,7 @@ export async function listAlarms(
     extreme,
     isDue,
     notes,
-  }));
+  };
 }
 
 export const noSuchAlarm = () => new DomainError('not-found', 'There is no such alarm.');
@@ -431,6 +457,7 @@ export function toAlarmView(alarm: Alarm, context: AlarmContext): AlarmView {
     evId: of.evId,
     eventName,
     state: stateOf(alarm),
+    severity: severityOf(alarm.actions),
     sinceTs,
     lastFiringTs,
     firings,

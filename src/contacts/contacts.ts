@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ChannelName } from '../contract/actions.ts';
+import { ChannelName, Severity } from '../contract/actions.ts';
 import { EmailAddress, Labels } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { timestamp } from '../http/schema.ts';
@@ -16,6 +16,7 @@ export type ContactRow = {
   labels: string[];
   afterMs: number;
   whenOver: boolean;
+  minSeverity: Severity;
   isConfirmed: boolean;
   isUnsubscribed: boolean;
   lastTs: number | null;
@@ -25,7 +26,7 @@ export type ContactRow = {
 
 const columns = `
   id as "contactId", uuid, kind, address, address_normal as normal, labels, after_ms as "afterMs",
-  when_over as "whenOver", confirmed_at is not null as "isConfirmed",
+  when_over as "whenOver", min_severity as "minSeverity", confirmed_at is not null as "isConfirmed",
   unsubscribed_at is not null as "isUnsubscribed", last_at as "lastTs", last_state as "lastState",
   last_reason as "lastReason"`;
 
@@ -41,7 +42,7 @@ export async function listContacts(sql: Sql, accountId: number): Promise<Contact
 /** A contact to be stored. */
 export type NewContact = Pick<
   ContactRow,
-  'kind' | 'address' | 'normal' | 'labels' | 'afterMs' | 'whenOver'
+  'kind' | 'address' | 'normal' | 'labels' | 'afterMs' | 'whenOver' | 'minSeverity'
 > & { place: number };
 
 /** Inserts new contacts and updates existing ones; returns the new ones. */
@@ -52,15 +53,16 @@ export async function saveContacts(
 ): Promise<ContactRow[]> {
   const { rows } = await tx.query<ContactRow & { isNew: boolean }>(
     `insert into contact as c
-       (account_id, kind, address, address_normal, place, labels, after_ms, when_over)
+       (account_id, kind, address, address_normal, place, labels, after_ms, when_over, min_severity)
      select $1, kind, address, normal, place, array(select json_array_elements_text(labels)),
-            after_ms, when_over
+            after_ms, when_over, min_severity
        from unnest($2::text[], $3::text[], $4::text[], $5::integer[], $6::json[], $7::bigint[],
-                   $8::boolean[])
-         as n (kind, address, normal, place, labels, after_ms, when_over)
+                   $8::boolean[], $9::text[])
+         as n (kind, address, normal, place, labels, after_ms, when_over, min_severity)
      on conflict (account_id, kind, address_normal) do update
        set address = excluded.address, place = excluded.place, labels = excluded.labels,
-           after_ms = excluded.after_ms, when_over = excluded.when_over
+           after_ms = excluded.after_ms, when_over = excluded.when_over,
+           min_severity = excluded.min_severity
      returning ${columns}, xmax = 0 as "isNew"`,
     [
       accountId,
@@ -71,6 +73,7 @@ export async function saveContacts(
       contacts.map(({ labels }) => JSON.stringify(labels)),
       contacts.map(({ afterMs }) => afterMs),
       contacts.map(({ whenOver }) => whenOver),
+      contacts.map(({ minSeverity }) => minSeverity),
     ],
   );
   return rows.filter(({ isNew }) => isNew);
@@ -201,6 +204,9 @@ const suiting = {
         'Also notify the contact when an alarm that it was notified of ends. Webhooks receive ' +
         'every closing; e-mail is sent only when the condition no longer holds.',
     }),
+  minSeverity: Severity.default('info').meta({
+    description: 'Only events that are at least as bad (`actions.severity`).',
+  }),
 };
 
 const EmailContact = z

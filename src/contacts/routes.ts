@@ -318,7 +318,12 @@ async function describeContacts(
   };
 }
 
-const common = ({ labels, afterMs, whenOver }: ContactRow) => ({ labels, afterMs, whenOver });
+const common = ({ labels, afterMs, whenOver, minSeverity }: ContactRow) => ({
+  labels,
+  afterMs,
+  whenOver,
+  minSeverity,
+});
 
 function lastOf({
   lastTs,
@@ -392,7 +397,7 @@ function contactsOf({ emails, webhooks }: ContactsUpdate): NewContact[] {
     rest: ContactsUpdate['emails'][number],
     place: number,
   ) => {
-    const { labels, afterMs, whenOver } = rest;
+    const { labels, afterMs, whenOver, minSeverity } = rest;
     return {
       kind,
       address,
@@ -400,6 +405,7 @@ function contactsOf({ emails, webhooks }: ContactsUpdate): NewContact[] {
       labels,
       afterMs,
       whenOver,
+      minSeverity,
       place,
     };
   };

@@ -132,6 +132,20 @@ const showText: Action<{ display?: { showText?: string | undefined } | undefined
 
 const sevenDays = { ms: 7 * 24 * 60 * 60_000, words: '7 days' };
 
+/** How bad it is, the least first. */
+export const Severity = z.enum(['info', 'warning', 'critical']).meta({ id: 'Severity' });
+export type Severity = z.infer<typeof Severity>;
+
+/** Whether one is at least as bad as the other. */
+export const isAtLeast = (one: Severity, other: Severity): boolean =>
+  Severity.options.indexOf(one) >= Severity.options.indexOf(other);
+
+export const severityOf = ({
+  severity = 'warning',
+}: {
+  severity?: Severity | undefined;
+}): Severity => severity;
+
 /**
  * `alarm`: whether firings are kept as an alarm; if absent, whether they notify people decides that. `keepMs`: how much
  * longer the alarm stays open. `repeatMs`: how long after the last notification people are notified again.
@@ -140,6 +154,7 @@ const alarmMembers = {
   alarm: z.boolean().optional().meta({
     description: 'True: firings are kept as an alarm. False: people are notified of each one.',
   }),
+  severity: Severity.optional().meta({ description: 'How bad an alarm is; `warning` if absent.' }),
   keepMs: duration({ ms: 0, words: '0 s' }, sevenDays).optional().meta({
     description: 'How much longer the alarm stays open after its condition ends, in ms.',
   }),
@@ -204,6 +219,7 @@ export type Announced = {
   /** Null for a notice. */
   alarmId: number | null;
   announcement: number;
+  severity: Severity;
   /** Since when the alarm holds. */
   sinceTs: number;
   /** For a repeat: when its sense was last heard. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Actions } from './actions.ts';
+import { type Actions, Severity } from './actions.ts';
 import { type EventName, NotNotified, type SenseEvent } from './event.ts';
 import type { DeviceIdentity } from './uplink.ts';
 import type { Place } from './values.ts';
@@ -99,6 +99,7 @@ export const AlarmView = z
     evId: z.int(),
     eventName: z.string(),
     state: AlarmState,
+    severity: Severity.meta({ description: '`actions.severity` of its newest firing.' }),
     sinceTs: ts.meta({ description: 'Time of the first firing, ms.' }),
     lastFiringTs: ts.meta({ description: 'Time of the newest firing, ms.' }),
     beganTs: ts.nullable().meta({

@@ -66,11 +66,19 @@ function findUnreadable(ctx: Context, route: Route): Problem[] {
   }
   for (const [path, value] of Object.entries(ctx.query)) {
     if (!known?.includes(path)) continue;
-    if (Array.isArray(value)) problems.push({ path, message: 'is given more than once' });
-    else if (lostPlus.test(value ?? ''))
+    if (Array.isArray(value)) {
+      if (!takesSeveral(route, path, value))
+        problems.push({ path, message: 'is given more than once' });
+    } else if (lostPlus.test(value ?? ''))
       problems.push({ path, message: 'contains a space instead of +: write + as %2B in a query' });
   }
   return problems;
+}
+
+/** Whether the route lets the parameter be repeated. */
+function takesSeveral({ query }: Route, name: string, values: string[]): boolean {
+  const schema: unknown = query instanceof z.ZodObject ? query.shape[name] : undefined;
+  return schema instanceof z.ZodType && schema.safeParse(values).success;
 }
 
 /** A time with an offset whose `+` was not encoded: in a query, `+` means a space (URL Standard, section 5.1). */

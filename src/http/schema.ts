@@ -187,16 +187,37 @@ export const devicesQuery = z
 
 const maxLabelLength = 64;
 
-/** `label` of a query: a single label, which may contain commas (`refuseLabelList`). */
-export const labelQuery = z
+const oneLabel = z
   .string()
   .min(1)
   .refine(
     (label) => Array.from(label).length <= maxLabelLength,
     `expected at most ${maxLabelLength} characters`,
-  )
+  );
+
+/** `label` of a query: a single label, which may contain commas (`refuseLabelList`). */
+export const labelQuery = oneLabel
   .optional()
   .meta({ description: 'Only devices with this label. One label: a comma is part of it.' });
+
+const mostLabels = 8;
+
+/** `label` of a query that may be repeated: devices that have all of these. */
+export const labelsQuery = z
+  .union([oneLabel, z.array(oneLabel).max(mostLabels)])
+  .optional()
+  .transform((labels) => (typeof labels === 'string' ? [labels] : labels))
+  .meta({
+    override: ({ jsonSchema }: { jsonSchema: object }) => {
+      describeAs(jsonSchema, {
+        type: 'array',
+        items: { type: 'string', minLength: 1, maxLength: maxLabelLength },
+        maxItems: mostLabels,
+        description:
+          'Only devices with this label; repeated, with all of these. A comma is part of a label.',
+      });
+    },
+  });
 
 /**
  * An opaque `cursor` query parameter that carries `schema`'s value from one page to the next. A cursor that `linkNext`

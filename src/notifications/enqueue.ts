@@ -6,6 +6,7 @@ import {
   type NewNotification,
   type NotifyResult,
   notificationsAsked,
+  severityOf,
 } from '../contract/actions.ts';
 import type { Closing } from '../contract/alarm.ts';
 import type { NotNotified, SenseEvent } from '../contract/event.ts';
@@ -25,7 +26,7 @@ import {
 } from './daily-limits.ts';
 import { isLimit, type Reason, reasons } from './reasons.ts';
 import {
-  address,
+  candidatesOf,
   type AskedOfAccount,
   createUnsentList,
   type DeviceWords,
@@ -67,7 +68,7 @@ export async function enqueueNotifications(
   const devices = await findWords(tx, byAccount, unsent.list());
   const candidates = [...byAccount].flatMap(([accountId, asked]) => {
     const sender = senders.get(accountId);
-    return sender ? address(asked, sender, devices, options, unsent) : [];
+    return sender ? candidatesOf(asked, sender, devices, options, unsent) : [];
   });
   const counts = await lockCountsOf(tx, candidates.map(countedOf), { quotasOf, nowTs });
   const queued = applyDailyLimits(candidates, counts.used, quotasOf, unsent, note);
@@ -329,7 +330,7 @@ function dataOf({ channel, notification }: Allotted): string | null {
 const cut = (text: string) => text.slice(0, maxText).toWellFormed();
 
 /** A request to notify people. */
-export type Ask = Announced & {
+export type Ask = Omit<Announced, 'severity'> & {
   device: DeviceIdentity;
   event: SenseEvent;
   actions: Actions;
@@ -381,7 +382,8 @@ export async function notify(
 function notificationsOf(ask: Ask): NewNotification[] {
   const { device, event, actions, name, ...about } = ask;
   const { type, alarmId, announcement, sinceTs, lastHeardTs } = about;
-  const announced: Announced = { type, alarmId, announcement, sinceTs, lastHeardTs };
+  const severity = severityOf(actions);
+  const announced: Announced = { type, alarmId, announcement, severity, sinceTs, lastHeardTs };
   return [...notificationsAsked(actions, { device, event, name })].map((notification) => ({
     ...notification,
     about: announced,

@@ -1,4 +1,10 @@
-import type { ChannelName, NewNotification, PhoneChannel } from '../contract/actions.ts';
+import {
+  type ChannelName,
+  isAtLeast,
+  type NewNotification,
+  type PhoneChannel,
+  type Severity,
+} from '../contract/actions.ts';
 import { normalizePhoneNumber } from '../contract/values.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
@@ -228,7 +234,7 @@ export async function findConfigured(
 type Devices = ReadonlyMap<number, Pick<DeviceWords, 'labels'>>;
 
 /** The messages of an account that may fit the limits; the others are added to `unsent`. */
-export function address(
+export function candidatesOf(
   asked: AskedOfAccount,
   sender: Sender,
   devices: Devices,
@@ -236,12 +242,12 @@ export function address(
   unsent: UnsentList,
 ): MessageCandidate[] {
   return [
-    ...addressPushes(asked, sender, devices, options, unsent),
-    ...addressNumbers(asked, sender, options, unsent),
+    ...pushCandidates(asked, sender, devices, options, unsent),
+    ...numberCandidates(asked, sender, options, unsent),
   ];
 }
 
-function addressPushes(
+function pushCandidates(
   { pushes, beyond }: AskedOfAccount,
   { accountId, tokens, contacts, usedToday }: Sender,
   devices: Devices,
@@ -258,6 +264,9 @@ function addressPushes(
     })),
     ...contacts
       .filter(({ labels }) => suits(labels, devices.get(notification.deviceId)?.labels ?? []))
+      .filter(({ minSeverity }) =>
+        isAtLeast(notification.about?.severity ?? 'warning', minSeverity),
+      )
       .filter((contact) => contact.afterMs === 0 || mayPlan(notification, contact))
       .map(({ kind, contactId, address: recipient, afterMs }) => ({
         notification,
@@ -304,7 +313,7 @@ const mayPlan = ({ about }: NewNotification, { escalatedIds }: ContactOf): boole
 const suits = (wanted: ContactOf['labels'], labels: readonly string[]): boolean =>
   wanted.length === 0 || wanted.some((label) => labels.includes(label));
 
-function addressNumbers(
+function numberCandidates(
   { toNumbers, beyond }: AskedOfAccount,
   { accountId, maySendSms, usedToday }: Sender,
   { quotasOf, isSmsForAll, configured, note }: EnqueueOptions,
@@ -338,6 +347,8 @@ type ContactOf = {
   kind: 'email' | 'webhook';
   address: string;
   labels: string[];
+  /** It is notified of nothing less bad. */
+  minSeverity: Severity;
   /** The delay before the contact is notified, if the alarm is then still open. */
   afterMs: number;
   /** Which of the requested alarms it was, or will be, notified of with that delay. */
@@ -382,6 +393,7 @@ export async function findSenders(
                        group by token) as t) as tokens,
              (select coalesce(json_agg(json_build_object('contactId', c.id, 'kind', c.kind,
                                                          'address', c.address, 'labels', c.labels,
+                                                         'minSeverity', c.min_severity,
                                                          'afterMs', c.after_ms,
                                                          'escalatedIds', array(
                                          select n.alarm_id from notification n

@@ -3,6 +3,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import type { Registration } from '../journeys/app.ts';
+import { connectDevice } from '../journeys/device.ts';
 import {
   browserPath,
   findWide,
@@ -358,7 +359,10 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByText('The clock of this device is 1 day 2').waitFor();
     await page.locator('.chart canvas').waitFor();
     expect(await page.getByText('Nothing was measured').count()).toBe(0);
-    await page.locator('.card').getByText('just now').waitFor();
+    await page
+      .locator('.card')
+      .getByText(/just now|min/)
+      .waitFor();
     expect(faults).toEqual([]);
   });
 
@@ -441,6 +445,40 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.locator('.alarm').getByText('Sensor in the sun').waitFor();
     const again = await call<Alarms>('GET', `/v2/alarms?device=${uuid}`);
     expect(again.alarms.map(({ state }) => state)).toEqual(['open', 'closed']);
+    expect(faults).toEqual([]);
+  });
+
+  test('the state of its purpose, silence and a limit that is passed are seen at a glance', async () => {
+    const { uuid, send } = await addDevice('Pantry', [temperature]);
+    const purpose = JSON.parse(await readFile('examples/cold-room.json', 'utf8')) as Purpose;
+    await call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes: [purpose] });
+    const { page, faults } = await open(`devices/${uuid}`);
+    for (const val of [4, 9, 13.4]) await send({ sId: '0x10', val });
+    type One = { device: { state: { stId: number; ts: number } } };
+    const { state } = (await call<One>('GET', `/v2/devices/${uuid}`)).device;
+    expect(state.stId).toBe(2);
+    await page
+      .locator('.purpose-state')
+      .getByText(/^warm since \d\d:\d\d$/)
+      .waitFor();
+    await page.locator('.card .beyond').getByText('13.4\u00a0°C').waitFor();
+    const quiet = {
+      device: { name: 'Pantry door' },
+      module: [{ moduleId: 'm', senses: [temperature] }],
+    };
+    const client = await connectDevice(await call<Registration>('POST', '/v2/devices', quiet));
+    onTestFinished(() => client.end());
+    await page.goto(`${service.url}/console/?search=pantry`);
+    const row = (name: string) =>
+      page
+        .locator('.fleet tbody tr')
+        .filter({ has: page.getByRole('link', { name, exact: true }) });
+    await row('Pantry')
+      .getByText(/^too warm, since \d\d:\d\d$/)
+      .waitFor();
+    await row('Pantry').locator('.beyond').getByText('13.4\u00a0°C').waitFor();
+    await row('Pantry door').getByText('Online, no values yet').waitFor();
+    expect(await row('Pantry door').locator('.beyond').count()).toBe(0);
     expect(faults).toEqual([]);
   });
 

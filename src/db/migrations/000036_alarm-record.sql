@@ -23,6 +23,14 @@ alter table alarm
 create index alarm_extreme_due on alarm (extreme_due_at) where extreme_due_at is not null;
 create index alarm_over on alarm (device_id, over_at) where over_at is not null;
 
+-- How bad it is: `actions.severity` of its newest firing.
+alter table alarm
+  add column severity text not null default 'warning' check (severity in ('info', 'warning', 'critical'));
+
+-- A contact is notified of nothing less bad than this.
+alter table contact
+  add column min_severity text not null default 'info' check (min_severity in ('info', 'warning', 'critical'));
+
 -- What people wrote about it: `{ ts, by, on, text }`, at most twenty.
 alter table alarm add column notes json not null default '[]';
 
@@ -36,11 +44,13 @@ create index alarm_again_device on alarm (device_id) where again_at is not null;
 
 -- Down Migration
 
+alter table contact drop column min_severity;
 drop index alarm_again_device;
 drop index alarm_again;
 drop index alarm_over;
 drop index alarm_extreme_due;
 alter table alarm
+  drop column severity,
   drop column notes,
   drop column closed_with,
   drop column again_at,

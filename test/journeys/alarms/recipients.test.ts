@@ -109,3 +109,36 @@ it('every provider refuses: withdrawn, and sent again later, with growing pauses
   const { usage } = await account.app.call<Usage>('GET', '/v2/accounts/usage');
   expect(usage.find(({ quota }) => quota === 'webhooksPerDay')?.used).toBe(1);
 });
+
+it('a contact with minSeverity is notified of nothing less bad', async () => {
+  const account = await timeline.openAccount();
+  const put = (minSeverity: string) =>
+    account.app.call('PUT', '/v2/accounts/contacts', {
+      webhooks: [{ url: account.hooks.url, minSeverity }],
+    });
+  await put('critical');
+  const sensor = await account.addDevice([
+    purposeOf([
+      warm(1),
+      warm(2, { thresholds: { isGt: 20 }, actions: { severity: 'critical' } }),
+      warm(3, { thresholds: { isGt: 30 }, actions: { severity: 'info' } }),
+    ]),
+  ]);
+  await sensor.measure({ val: 40 });
+  const [told] = await account.toldOf('alarm.opened', 1);
+  expect(told?.data.evId).toBe(2);
+  expect(
+    (await account.alarms()).map(({ evId, severity, notNotified }) => [
+      evId,
+      severity,
+      notNotified,
+    ]),
+  ).toEqual([
+    [3, 'info', 'no-recipient'],
+    [2, 'critical', null],
+    [1, 'warning', 'no-recipient'],
+  ]);
+  await put('warning');
+  await account.toldOf('alarm.opened', 2);
+  expect(account.told().map(({ data }) => data.evId)).toEqual([2, 1]);
+});

@@ -36,6 +36,7 @@ export type Alarm = {
   state: 'open' | 'acknowledged' | 'closed';
   told: string;
   firings: number;
+  severity: string;
   beganTs: number | null;
   overTs: number | null;
   overArrivedTs: number | null;

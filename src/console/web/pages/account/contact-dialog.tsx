@@ -27,6 +27,7 @@ export function ContactDialog({ entry, known, hasMail, onClose, onSave }: Dialog
         labels: labelsIn(textOf(values, 'labels')),
         afterMs: Number(textOf(values, 'afterMs')),
         whenOver: values.has('whenOver'),
+        minSeverity: entry?.minSeverity ?? 'info',
         state: 'waiting',
       });
     },

@@ -145,6 +145,8 @@ export type Entry = {
   labels: string[];
   afterMs: number;
   whenOver: boolean;
+  /** Only what is at least as bad. */
+  minSeverity: Contacts['emails'][number]['minSeverity'];
   /** A webhook needs no confirmation. */
   state: 'confirmed' | 'waiting' | 'unsubscribed';
   /** Signs the webhook's messages. */
@@ -171,11 +173,11 @@ export function entriesOf({ emails, webhooks }: Contacts): Entry[] {
 export function listsOf(entries: Entry[]): ContactsUpdate {
   const of = (kind: Entry['kind']) => entries.filter((entry) => entry.kind === kind);
   return {
-    emails: of('email').map(({ address, labels, afterMs, whenOver }) => {
-      return { address, labels, afterMs, whenOver };
+    emails: of('email').map(({ address, labels, afterMs, whenOver, minSeverity }) => {
+      return { address, labels, afterMs, whenOver, minSeverity };
     }),
-    webhooks: of('webhook').map(({ address: url, labels, afterMs, whenOver }) => {
-      return { url, labels, afterMs, whenOver };
+    webhooks: of('webhook').map(({ address: url, labels, afterMs, whenOver, minSeverity }) => {
+      return { url, labels, afterMs, whenOver, minSeverity };
     }),
   };
 }

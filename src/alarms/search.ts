@@ -1,0 +1,150 @@
+import type { Severity } from '../contract/actions.ts';
+import type { AlarmState } from '../contract/alarm.ts';
+import type { Sql } from '../db/sql.ts';
+import { inState } from './rows.ts';
+
+// Which alarms of an account are meant, in which order, how many there are, and what they have in common. It looks at
+// all open alarms, and at the newest hundred thousand where closed ones count too.
+
+export type AlarmSearch = {
+  accountId: number;
+  /** Only devices that have one of these labels; null: any device. */
+  within: readonly string[] | null;
+  state?: AlarmState | undefined;
+  deviceUuid?: string | undefined;
+  /** Only devices that have all of these. */
+  labels?: readonly string[] | undefined;
+  /** A part of the device's or the event's name, in any case. */
+  search?: string | undefined;
+  /** As groups name it: the event's name, or `puId/stId/evId` if it has none. */
+  event?: string | undefined;
+  severity?: Severity | undefined;
+};
+
+type AlarmOrder = 'newest' | 'oldest' | 'severity' | 'name';
+
+/** Where a page ends: the last alarm's place in the order, and its number. */
+type Place = { key: string | number; id: number };
+
+const mostClosed = 100_000;
+
+const named = `case when a.event_name <> '' then a.event_name
+                    else concat_ws('/', a.pu_id, a.st_id, a.ev_id) end`;
+const rank = `case a.severity when 'info' then 0 when 'warning' then 1 else 2 end`;
+
+/** The matching alarms as `m`; `$1` to `$7` come from `valuesOf`. */
+function matching({ state }: AlarmSearch): string {
+  const ofState = state ? `and ${inState[state]}` : '';
+  const isBounded = state === undefined || state === 'closed';
+  const source = isBounded
+    ? `(select * from alarm a where a.account_id = $1 ${ofState} order by a.id desc limit ${mostClosed})`
+    : `(select * from alarm a where a.account_id = $1 ${ofState})`;
+  return `
+    matching as (
+      select a.id, a.since_at, ${named} as event, ${rank} as rank, d.labels,
+             lower(coalesce(d.name, '')) as name
+        from ${source} a
+        join device d on d.id = a.device_id and d.account_id = a.account_id
+       where ($2::text[] is null or d.labels && $2)
+         and ($3::uuid is null or d.uuid = $3)
+         and ($4::text[] is null or d.labels @> $4)
+         and ($5::text is null
+              or position(lower($5) in lower(coalesce(d.name, ''))) > 0
+              or position(lower($5) in lower(${named})) > 0)
+         and ($6::text is null or ${named} = $6)
+         and ($7::text is null or a.severity = $7))`;
+}
+
+const valuesOf = ({
+  accountId,
+  within,
+  deviceUuid = null,
+  labels = null,
+  search = null,
+  event = null,
+  severity = null,
+}: Partial<Record<keyof AlarmSearch, unknown>>): unknown[] => [
+  accountId,
+  within,
+  deviceUuid,
+  labels,
+  search,
+  event,
+  severity,
+];
+
+/** What each order goes by, and what comes after a place (`$8`, `$9`) in it. */
+const orders: Record<AlarmOrder, { key: string; type: string; by: string; after: string }> = {
+  newest: { key: 'm.id', type: 'bigint', by: 'm.id desc', after: 'm.id < $9' },
+  oldest: { key: 'm.id', type: 'bigint', by: 'm.id', after: 'm.id > $9' },
+  severity: {
+    key: 'm.rank',
+    type: 'integer',
+    by: 'm.rank desc, m.id desc',
+    after: '(m.rank, m.id) < ($8, $9)',
+  },
+  name: {
+    key: 'm.name',
+    type: 'text',
+    by: 'm.name, m.id desc',
+    after: '(m.name > $8 or (m.name = $8 and m.id < $9))',
+  },
+};
+
+/** The numbers of matching alarms, at most `limit`, each with its place. */
+export async function searchAlarms(
+  sql: Sql,
+  search: AlarmSearch,
+  { order, after, limit }: { order: AlarmOrder; after: Place | undefined; limit: number },
+): Promise<Place[]> {
+  const { key, type, by, after: isAfter } = orders[order];
+  const { rows } = await sql.query<Place>(
+    `with ${matching(search)}
+     select m.id, ${key} as key
+       from matching m
+      where ($8::${type} is null and $9::bigint is null) or ${isAfter}
+      order by ${by}
+      limit $10`,
+    [...valuesOf(search), after?.key ?? null, after?.id ?? null, limit],
+  );
+  return rows;
+}
+
+/** How many match. */
+export async function countAlarms(sql: Sql, search: AlarmSearch): Promise<number> {
+  const { rows } = await sql.query<{ total: number }>(
+    `with ${matching(search)} select count(*) as total from matching`,
+    valuesOf(search),
+  );
+  return rows[0]?.total ?? 0;
+}
+
+/** Alarms of one event, or of devices with one label (empty: of devices without any). `sinceTs`: the oldest's. */
+export type AlarmGroup = { key: string; total: number; severity: Severity; sinceTs: number };
+
+const mostGroups = 200;
+const severities = ['info', 'warning', 'critical'] as const;
+
+/** The matching alarms by event or by label, the worst and largest groups first. */
+export async function groupAlarms(
+  sql: Sql,
+  search: AlarmSearch,
+  by: 'event' | 'label',
+): Promise<AlarmGroup[]> {
+  const labels = `
+    cross join lateral unnest(case when m.labels = '{}' then array[''] else m.labels end) as l (label)`;
+  const { rows } = await sql.query<Omit<AlarmGroup, 'severity'> & { rank: number }>(
+    `with ${matching(search)}
+     select ${by === 'event' ? 'm.event' : 'l.label'} as key, count(*) as total, max(m.rank) as rank,
+            min(m.since_at) as "sinceTs"
+       from matching m ${by === 'event' ? '' : labels}
+      group by 1
+      order by max(m.rank) desc, count(*) desc, 1
+      limit ${mostGroups}`,
+    valuesOf(search),
+  );
+  return rows.map(({ rank: most, ...group }) => ({
+    ...group,
+    severity: severities[most] ?? 'warning',
+  }));
+}

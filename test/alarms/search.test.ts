@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Registration } from '../journeys/app.ts';
+import { connectDevice } from '../journeys/device.ts';
+import { openHouse, tooWarm, type House } from './house.ts';
+
+const ends: (() => Promise<unknown>)[] = [];
+let house: House;
+
+type Listed = {
+  alarms: { alarmId: number; deviceName: string; eventName: string; severity: string }[];
+  total?: number;
+  groups?: { key: string; total: number; severity: string; sinceTs: number }[];
+};
+
+/** A device of this name that has an alarm of each of these events. */
+async function addRoom(name: string, labels: string[], purposes: object[]) {
+  const { app } = house;
+  const module = [{ moduleId: 'm', senses: [{ sId: '0x01' }] }];
+  const registration = await app.call<Registration>('POST', '/v2/devices', {
+    device: { name },
+    module,
+    labels,
+  });
+  const { deviceAuthUuid: uuid } = registration;
+  await app.call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes });
+  const device = await connectDevice(registration);
+  await device.publish('up/measurements', { sId: '0x01', val: 9 });
+  await device.end();
+}
+
+beforeAll(async () => {
+  house = await openHouse(ends);
+  const critical = tooWarm({ severity: 'critical' }, { name: 'far too warm' });
+  await addRoom('Berlin 1', ['berlin', 'cold'], [tooWarm()]);
+  await addRoom('Munich 7', ['munich', 'cold'], [critical]);
+  await addRoom('berlin 2', ['berlin'], [tooWarm({ severity: 'info' }, { name: undefined })]);
+  await addRoom('Hamburg', [], [tooWarm()]);
+});
+afterAll(async () => {
+  for (const end of ends.splice(0).toReversed()) await end();
+});
+
+const list = (query: string) => house.app.call<Listed>('GET', `/v2/alarms?${query}`);
+const names = async (query: string) =>
+  (await list(query)).alarms.map(({ deviceName }) => deviceName);
+const all = ['Hamburg', 'berlin 2', 'Munich 7', 'Berlin 1'];
+
+it('finds alarms by a part of the name of device or event, by event, severity and several labels', async () => {
+  expect(await names('state=open')).toEqual(all);
+  expect(await names('search=BERLIN')).toEqual(['berlin 2', 'Berlin 1']);
+  expect(await names('search=far')).toEqual(['Munich 7']);
+  expect(await names('search=%25')).toEqual([]);
+  expect(await names('event=too%20warm')).toEqual(['Hamburg', 'Berlin 1']);
+  expect(await names('event=1/1/1')).toEqual(['berlin 2']);
+  expect(await names('severity=critical')).toEqual(['Munich 7']);
+  expect(await names('severity=warning&label=cold')).toEqual(['Berlin 1']);
+  expect(await names('label=berlin')).toEqual(['berlin 2', 'Berlin 1']);
+  expect(await names('label=berlin&label=cold')).toEqual(['Berlin 1']);
+  expect(await names('label=berlin&label=munich&state=open')).toEqual([]);
+  await expect(list('state=open&state=closed')).rejects.toThrow('is given more than once');
+});
+
+it('lists them by age, severity or name, page by page', async () => {
+  const orders = {
+    oldest: all.toReversed(),
+    severity: ['Munich 7', 'Hamburg', 'Berlin 1', 'berlin 2'],
+    name: ['Berlin 1', 'berlin 2', 'Hamburg', 'Munich 7'],
+  };
+  for (const [sort, expected] of Object.entries(orders)) {
+    const found: string[] = [];
+    let path: string | undefined = `/v2/alarms?limit=1&sort=${sort}`;
+    while (path !== undefined) {
+      const page = await house.app.page(path);
+      found.push(...(page.body as Listed).alarms.map(({ deviceName }) => deviceName));
+      path = page.next;
+    }
+    expect(found).toEqual(expected);
+  }
+  const { next = '' } = await house.app.page('/v2/alarms?limit=1&sort=name');
+  await expect(house.app.page(next.replace('sort=name', 'sort=severity'))).rejects.toThrow(
+    'is not a cursor of this order',
+  );
+});
+
+it('counts what matches, however much of it is listed, and groups it by event or label', async () => {
+  expect(await list('counts=true&limit=1')).toMatchObject({ total: 4, alarms: [{}] });
+  expect((await list('limit=1')).total).toBeUndefined();
+  expect((await list('counts=true&search=berlin&state=closed')).total).toBe(0);
+  const { groups: events } = await list('group=event&state=open');
+  expect(events).toMatchObject([
+    { key: 'far too warm', total: 1, severity: 'critical' },
+    { key: 'too warm', total: 2, severity: 'warning' },
+    { key: '1/1/1', total: 1, severity: 'info' },
+  ]);
+  const { groups: labels } = await list('group=label');
+  expect(labels?.map(({ key, total, severity }) => [key, total, severity])).toEqual([
+    ['cold', 2, 'critical'],
+    ['munich', 1, 'critical'],
+    ['berlin', 2, 'warning'],
+    ['', 1, 'warning'],
+  ]);
+});
