@@ -8,7 +8,7 @@ type Value = ListedAlarm['values'][number];
 type Latest = readonly LatestView[] | undefined;
 
 /** What an alarm was about, in words: the condition, how far it went, and what it is now. */
-export type About = { condition: string; extreme: string; now: string };
+type About = { condition: string; extreme: string; now: string };
 
 /** `latest`: how the senses of its device are shown; a condition has its own name and unit, of when it opened. */
 export function aboutOf(alarm: ListedAlarm, latest: Latest): About {
