@@ -8,7 +8,7 @@ type Value = ListedAlarm['values'][number];
 type Latest = readonly LatestView[] | undefined;
 
 /** What an alarm was about, in words: the condition, how far it went, and what it is now. */
-export type About = {
+type About = {
   condition: string;
   extreme: string;
   /** The same without its time. */
