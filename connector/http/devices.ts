@@ -2,6 +2,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DeviceIdentity, upPrefix } from '../../src/contract/uplink.ts';
+import type { ConnectionPlaces } from '../../src/lib/connection-places.ts';
 import type { UnreadBodies } from '../../src/lib/request-body.ts';
 import { type DeviceLimits, type DeviceRates, lookMs } from '../device/limits.ts';
 import type { LogRefusedLogin, Refusals } from '../device/refused-logins.ts';
@@ -152,8 +153,8 @@ type LoginDeps = {
   refusals: Refusals;
   logRefused: LogRefusedLogin;
   observe: Pick<Observer, 'refused'>;
-  /** Called for each request that was logged in. */
-  onLogin?: ((request: IncomingMessage) => void) | undefined;
+  /** Learns which connections have logged in. */
+  places: Pick<ConnectionPlaces, 'know'> | undefined;
   /** Finds the client's address. Called only where it matters. */
   findAddress: (request: IncomingMessage) => string;
 };
@@ -167,7 +168,7 @@ const maxWaiting = 1_000;
 type Login = (request: IncomingMessage, uuid: string) => Promise<DeviceIdentity>;
 
 export function createLogin(deps: LoginDeps): Login {
-  const { ports, refusals, logRefused, observe, onLogin, findAddress } = deps;
+  const { ports, refusals, logRefused, observe, places, findAddress } = deps;
   /** Connections whose last request was logged in. They do not wait because of failed logins from their address. */
   const letIn = new WeakSet<Socket>();
   let waiting = 0;
@@ -197,7 +198,7 @@ export function createLogin(deps: LoginDeps): Login {
       throw unauthenticated();
     }
     letIn.add(socket);
-    onLogin?.(request);
+    places?.know(socket);
     if (device.uuid !== uuid)
       throw notFound('This path belongs to a different device than the one logged in.');
     return device;

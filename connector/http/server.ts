@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ConnectionPlaces } from '../../src/lib/connection-places.ts';
 import { UnreadBodies } from '../../src/lib/request-body.ts';
 import { waitUntil } from '../../src/lib/wait.ts';
 import { DeviceLimits, type SharedLimits } from '../device/limits.ts';
@@ -27,8 +28,8 @@ type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'now' | 't
   findAddress: (request: IncomingMessage) => string;
   /** The process's; its own if absent. */
   unreadBodies?: UnreadBodies;
-  /** Called for each request of a device that was logged in. */
-  onLogin?: (request: IncomingMessage) => void;
+  /** Learns which connections have logged in. */
+  places?: Pick<ConnectionPlaces, 'know'>;
   /** Whether the process is about to stop. Each answer then ends its connection. */
   isLeaving: () => boolean;
 } & SharedLimits;
@@ -64,12 +65,12 @@ export function startHttpConnector(
   options: HttpConnectorOptions,
   ports: ConnectorPorts,
 ): HttpConnector {
-  const { limits, log, now, findAddress, onLogin, isLeaving } = options;
+  const { limits, log, now, findAddress, places, isLeaving } = options;
   const tuning = { ...defaultTuning, ...options.tuning };
   const observe = { ...silent, messages: new Map(), ...options.observe };
   const refusals = createRefusals(limits.refusedLoginsPerSecond, now);
   const logRefused = createRefusedLoginLog(log, now, 'http');
-  const login = createLogin({ ports, refusals, logRefused, observe, onLogin, findAddress });
+  const login = createLogin({ ports, refusals, logRefused, observe, places, findAddress });
   const deviceLimits = options.deviceLimits ?? new DeviceLimits({ ports, limits, now });
   const devices = createHttpDevices({ ports, deviceLimits, now });
   const { unreadBodies = new UnreadBodies() } = options;

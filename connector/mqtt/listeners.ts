@@ -162,6 +162,12 @@ export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
       writableHighWaterMark: highWaterMark,
     });
     stream.on('error', () => stream.destroy());
+    // Nobody reads on, so nothing more is to be taken apart.
+    const { _destroy: destroy } = stream;
+    stream._destroy = (error, done) => {
+      dropRest(socket);
+      destroy.call(stream, error, done);
+    };
     if (entry) deps.handle(stream, entry, request);
     else stream.destroy();
   });
@@ -380,8 +386,13 @@ function limitFrames(
   { webSocket, socket }: { webSocket: WebSocket; socket: Socket },
   { now, maxMessageBytes, onExceeded }: FrameLimitOptions,
 ): void {
-  const mayFrame = createFrameLimit(frames, now);
-  const mayRead = createFrameLimit({ ...bytes, burst: bytes.burst + maxMessageBytes }, now);
+  // Frames of one chunk came at once, however many turns of the event loop lie between them.
+  let readMs = now();
+  const mayFrame = createFrameLimit(frames, () => readMs);
+  const mayRead = createFrameLimit(
+    { ...bytes, burst: bytes.burst + maxMessageBytes },
+    () => readMs,
+  );
   let isOver = false;
   const expect = (isAllowed: boolean) => {
     if (isAllowed || isOver) return !isOver;
@@ -401,7 +412,10 @@ function limitFrames(
     if (takeFrame(data)) webSocket.pong(data);
   });
   webSocket.on('pong', takeFrame);
-  socket.on('data', (chunk: Buffer) => expect(mayRead(chunk.length)));
+  socket.on('data', (chunk: Buffer) => {
+    readMs = now();
+    expect(mayRead(chunk.length));
+  });
 }
 
 /**

@@ -224,7 +224,7 @@ function startUplink(
       deviceLimits: context.deviceLimits,
       findAddress: addressOf(config.http.trustedProxies),
       unreadBodies: shared.unreadBodies,
-      onLogin: ({ socket }) => shared.places.know(socket),
+      places: shared.places,
       isLeaving: readiness.isStopping,
     },
     connectorPorts(context, connectorId, logins),

@@ -27,7 +27,7 @@ export type AppOptions = {
   beginWork?: RouterDeps['beginWork'];
   /** The account of a stream's ticket; absent: there are no tickets. */
   authenticateTicket?: RouterDeps['authenticateTicket'];
-  onLogin?: RouterDeps['onLogin'];
+  places?: RouterDeps['places'];
   /** Absent: no API key is restricted to labels. */
   checkReach?: RouterDeps['checkReach'];
   confirmReads?: RouterDeps['confirmReads'];
@@ -109,7 +109,7 @@ export function createApp(
     authenticate,
     authenticateTicket,
     readCookie: options.readCookie,
-    onLogin: options.onLogin,
+    places: options.places,
     takeRequest,
     beginWork,
     checkReach,

@@ -22,6 +22,7 @@ import {
 import { acceptBody, type BodyReader, KoaRequestInfo } from './body.ts';
 import type { ReserveMemory } from './memory.ts';
 import { readQuery } from './query.ts';
+import type { ConnectionPlaces } from '../lib/connection-places.ts';
 import type { Account, Token } from './request.ts';
 import type { Route } from './route.ts';
 
@@ -31,8 +32,8 @@ export type RouterDeps = {
   authenticate: (token: string) => Promise<Account>;
   /** The same for a ticket in the query; absent: no route takes tickets. */
   authenticateTicket?: ((ticket: string) => Promise<Account>) | undefined;
-  /** Called for each request whose account is known. */
-  onLogin?: ((request: IncomingMessage) => void) | undefined;
+  /** Learns which connections have logged in. */
+  places?: Pick<ConnectionPlaces, 'know'> | undefined;
   /** The token in the request's cookie; null if there is none. Throws `forbidden` if the cookie must not count here. */
   readCookie?:
     ((request: { method: string; header(name: string): string }) => string | null) | undefined;
@@ -251,7 +252,7 @@ async function identify(deps: RouterDeps, route: Route, ctx: Context): Promise<C
       ? await deps.authenticateTicket?.(credential)
       : await deps.authenticate(credential);
   if (!account) throw new DomainError('unauthenticated', 'A ticket does not open this route.');
-  deps.onLogin?.(ctx.req);
+  deps.places?.know(ctx.req.socket);
   if (deps.takeRequest) applyRateLimit(ctx, deps.takeRequest(account.accountId));
   checkRights(account, route);
   return { account, credential };

@@ -61,8 +61,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const { upgrades = {}, clock } = options;
   const stop = new AbortController();
   const ownPace = new WeakSet<IncomingMessage>();
-  const onLogin = ({ socket }: IncomingMessage) => options.places?.know(socket);
-  const answer = createApp({ onLogin, ...options }, stop.signal, ownPace).callback();
+  const answer = createApp(options, stop.signal, ownPace).callback();
   const { inFront } = options;
   const isPreflight = crossOriginDevices(options.corsOrigins ?? []);
   const handle: Handle = (request, response) => {

@@ -26,7 +26,7 @@ import {
 } from './daily-limits.ts';
 import { isLimit, type Reason, reasons } from './reasons.ts';
 import {
-  address,
+  candidatesOf,
   type AskedOfAccount,
   createUnsentList,
   type DeviceWords,
@@ -68,7 +68,7 @@ export async function enqueueNotifications(
   const devices = await findWords(tx, byAccount, unsent.list());
   const candidates = [...byAccount].flatMap(([accountId, asked]) => {
     const sender = senders.get(accountId);
-    return sender ? address(asked, sender, devices, options, unsent) : [];
+    return sender ? candidatesOf(asked, sender, devices, options, unsent) : [];
   });
   const counts = await lockCountsOf(tx, candidates.map(countedOf), { quotasOf, nowTs });
   const queued = applyDailyLimits(candidates, counts.used, quotasOf, unsent, note);

@@ -234,7 +234,7 @@ export async function findConfigured(
 type Devices = ReadonlyMap<number, Pick<DeviceWords, 'labels'>>;
 
 /** The messages of an account that may fit the limits; the others are added to `unsent`. */
-export function address(
+export function candidatesOf(
   asked: AskedOfAccount,
   sender: Sender,
   devices: Devices,
@@ -242,12 +242,12 @@ export function address(
   unsent: UnsentList,
 ): MessageCandidate[] {
   return [
-    ...addressPushes(asked, sender, devices, options, unsent),
-    ...addressNumbers(asked, sender, options, unsent),
+    ...pushCandidates(asked, sender, devices, options, unsent),
+    ...numberCandidates(asked, sender, options, unsent),
   ];
 }
 
-function addressPushes(
+function pushCandidates(
   { pushes, beyond }: AskedOfAccount,
   { accountId, tokens, contacts, usedToday }: Sender,
   devices: Devices,
@@ -313,7 +313,7 @@ const mayPlan = ({ about }: NewNotification, { escalatedIds }: ContactOf): boole
 const suits = (wanted: ContactOf['labels'], labels: readonly string[]): boolean =>
   wanted.length === 0 || wanted.some((label) => labels.includes(label));
 
-function addressNumbers(
+function numberCandidates(
   { toNumbers, beyond }: AskedOfAccount,
   { accountId, maySendSms, usedToday }: Sender,
   { quotasOf, isSmsForAll, configured, note }: EnqueueOptions,

@@ -34,7 +34,10 @@ export async function seeItComeBack({ url }: TestService, browser: Browser): Pro
 async function comeAndLeave(page: Page, device: Registration, place: string): Promise<void> {
   await expect.poll(() => heard(page, 'open')).toBeGreaterThan(0);
   const here = await connectDevice(device);
-  await page.locator(place).getByText('Online', { exact: true }).waitFor();
+  await page
+    .locator(place)
+    .getByText(/^Online/)
+    .waitFor();
   await here.end();
   await page.locator(place).getByText('Offline', { exact: true }).waitFor();
   // If the stream was reopened meanwhile, it says to ask again.

@@ -1,10 +1,17 @@
 import type { ListedDevice } from '../api/devices.ts';
+import { clock } from '../app/now.ts';
 import { formatAgo, formatFullTime, formatNumber, formatTime } from '../text/format.ts';
 import { t } from '../text/t.ts';
 import { Icon } from './icon.tsx';
 import { Link } from './link.tsx';
 
-type Seen = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs' | 'transport'>;
+type Seen = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs' | 'transport'> & {
+  /** When its newest value was measured; null: it has none; absent: not known. */
+  valueTs?: number | null | undefined;
+};
+
+/** A connected device that measured nothing for longer says so. */
+const silentMs = 3_600_000;
 
 /** Uses shape and words, never colour alone. `isFull`: says when it was last seen, if nothing beside it does. */
 export function Status({ isFull = false, ...seen }: Seen & { isFull?: boolean }) {
@@ -25,6 +32,15 @@ export function Status({ isFull = false, ...seen }: Seen & { isFull?: boolean })
 
 function wordOf(seen: Seen): string {
   const state = stateOf(seen);
+  const { valueTs } = seen;
+  if (state === 'online' && valueTs === null) return t('status.onlineNoValue');
+  if (
+    state === 'online' &&
+    valueTs !== undefined &&
+    valueTs !== null &&
+    valueTs < clock.value - silentMs
+  )
+    return t('status.onlineSilent', { time: formatAgo(valueTs) });
   if (state !== 'intermittent') return t(`status.${state}`);
   return t(seen.transport === 'bridge' ? 'status.bridge' : 'status.http');
 }
@@ -68,20 +84,16 @@ type Chip = {
   to: string;
   isOn: boolean;
   count?: number | undefined;
-  /** There are more than `count`. */
-  isMore?: boolean;
 };
 
 /** Filters as links: each is in the URL. */
 export function Chips({ label, chips }: { label: string; chips: Chip[] }) {
   return (
     <nav class="chips" aria-label={label}>
-      {chips.map(({ label, to, isOn, count, isMore = false }) => (
+      {chips.map(({ label, to, isOn, count }) => (
         <Link key={label} to={to} class="chip" aria-current={isOn ? 'true' : undefined}>
           {label}
-          {count !== undefined && (
-            <span class="chip-count">{`${formatNumber(count)}${isMore ? '+' : ''}`}</span>
-          )}
+          {count !== undefined && <span class="chip-count">{formatNumber(count)}</span>}
         </Link>
       ))}
     </nav>

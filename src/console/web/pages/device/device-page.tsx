@@ -111,7 +111,7 @@ function Head({ uuid, name, profile }: HeadProps) {
   const device = data?.device;
   return (
     <div class="head device-head">
-      <h1>{name || t('fleet.unnamed')}</h1>
+      <h1>{name.trim() || t('fleet.unnamed')}</h1>
       {device && (
         <p class="device-seen">
           <Status {...device} isFull />
@@ -162,6 +162,26 @@ const followPresence = (key: string): (() => void) =>
       });
   });
 
+const settlesMs = 5_000;
+
+/** Calls it again while the page above still grows, until somebody scrolls by themselves. Returns what ends it. */
+function whileGrowing(run: () => void): () => void {
+  const gone = new AbortController();
+  const grow = new ResizeObserver(run);
+  const end = () => {
+    gone.abort();
+    grow.disconnect();
+  };
+  grow.observe(document.body);
+  for (const name of ['wheel', 'touchstart', 'pointerdown', 'keydown'])
+    addEventListener(name, end, { signal: gone.signal, passive: true });
+  const timer = setTimeout(end, settlesMs);
+  return () => {
+    clearTimeout(timer);
+    end();
+  };
+}
+
 /** Scrolls to a tab that a link leads to, and into view within the strip. */
 function showTab(strip: HTMLElement): void {
   const tab = strip.querySelector<HTMLElement>('[aria-current]');
@@ -178,7 +198,8 @@ function Tabs({ children }: TabsProps) {
   const tab = tabs.find(({ name }) => name === asked) ?? tabs[0];
   const strip = useRef<HTMLElement>(null);
   useEffect(() => {
-    if (strip.current && asked !== '') showTab(strip.current);
+    if (asked === '') return undefined;
+    return whileGrowing(() => strip.current && showTab(strip.current));
   }, [asked]);
   return (
     <section class="panel panel-flush tabbed" aria-label={t('device.tabs')}>

@@ -37,7 +37,11 @@ export function EventsTab({ uuid, senses, purposes }: TabProps) {
     <Answered query={query}>
       {({ body: { events }, next }) =>
         events.length === 0 ? (
-          <Empty icon="pulse" title={t('device.noEvents')} hint={t('device.noEventsHint')} />
+          <Empty
+            icon="pulse"
+            title={t('device.noEvents')}
+            hint={t(purposes === null ? 'device.noProfileHint' : 'device.noEventsHint')}
+          />
         ) : (
           <Timeline next={next}>
             {events.map((event) => (

@@ -16,8 +16,8 @@ import { nameOf, toDeviceFilter } from './filter.tsx';
 
 /** A page of devices; below 700 px each is a row of two lines. */
 export function FleetTable({ devices }: { devices: readonly ListedDevice[] }) {
-  const { data: latest = [] } = useLatest(devices.map(({ uuid }) => uuid));
-  const values = Map.groupBy(latest, ({ deviceAuthUuid }) => deviceAuthUuid);
+  const { data: latest } = useLatest(devices.map(({ uuid }) => uuid));
+  const values = Map.groupBy(latest ?? [], ({ deviceAuthUuid }) => deviceAuthUuid);
   return (
     <table class="table fleet">
       <thead>
@@ -41,7 +41,7 @@ export function FleetTable({ devices }: { devices: readonly ListedDevice[] }) {
           <Row
             key={device.uuid}
             device={device}
-            values={values.get(device.uuid) ?? []}
+            values={latest && (values.get(device.uuid) ?? [])}
             page={devices}
           />
         ))}
@@ -94,12 +94,21 @@ function Sortable({ column, label }: { column: 'name' | 'lastSeenTs'; label: str
   );
 }
 
-type RowProps = { device: ListedDevice; values: LatestView[]; page: readonly ListedDevice[] };
+type RowProps = {
+  device: ListedDevice;
+  /** Undefined until they are known. */
+  values: readonly LatestView[] | undefined;
+  page: readonly ListedDevice[];
+};
+
+/** When the newest was measured; null: there is none. */
+const newestOf = (values: readonly LatestView[] | undefined) =>
+  values && (values.length === 0 ? null : Math.max(...values.map(({ ts }) => ts)));
 
 function Row({ device, values, page }: RowProps) {
   const { uuid, serial, labels, lastSeenTs } = device;
   const alarms = openList.value.filter(({ deviceAuthUuid }) => deviceAuthUuid === uuid);
-  const name = device.name || t('fleet.unnamed');
+  const name = device.name.trim() || t('fleet.unnamed');
   const isOn = isSelected(uuid);
   return (
     <tr class={isOn ? 'is-selected' : undefined}>
@@ -120,10 +129,10 @@ function Row({ device, values, page }: RowProps) {
         {serial && <span class="fine">{serial}</span>}
       </th>
       <td class="fleet-state">
-        <State device={device} alarms={alarms} />
+        <State device={device} alarms={alarms} valueTs={newestOf(values)} />
       </td>
       <td class="fleet-values">
-        {values.slice(0, 3).map(({ sId, val, name, unit, decimals }) => (
+        {(values ?? []).slice(0, 3).map(({ sId, val, name, unit, decimals }) => (
           <span key={sId} class="fleet-value" title={name ?? sId}>
             {unit === undefined && <span class="fine">{name ?? sId} </span>}
             <span class={isBeyond({ sId, val }, alarms) ? 'beyond' : undefined}>
@@ -211,7 +220,13 @@ export const toTarget = (of: Selection): Pick<DeviceAction, 'deviceAuthUuids' | 
     : { deviceAuthUuids: [...of.names.keys()] };
 
 /** Problems of a device first; that it is connected only if there are none. */
-function State({ device, alarms }: { device: ListedDevice; alarms: readonly ListedAlarm[] }) {
+type StateProps = {
+  device: ListedDevice;
+  alarms: readonly ListedAlarm[];
+  valueTs: number | null | undefined;
+};
+
+function State({ device, alarms, valueTs }: StateProps) {
   const { uuid, alarmSinceTs, openAlarms = 1, refusedTs, connected } = device;
   const isWrong = alarmSinceTs !== undefined || refusedTs !== undefined;
   return (
@@ -228,7 +243,7 @@ function State({ device, alarms }: { device: ListedDevice; alarms: readonly List
         </Link>
       )}
       <Muted {...device} />
-      {!(isWrong && connected) && <Status {...device} />}
+      {!(isWrong && connected) && <Status {...device} valueTs={valueTs} />}
     </div>
   );
 }

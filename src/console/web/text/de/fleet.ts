@@ -100,6 +100,8 @@ export const fleet: Record<keyof typeof en, string> = {
     'Abgewiesene Anmeldungen der letzten 30 Tage. Schalten Sie das Gerät aus, oder fügen Sie es neu hinzu und geben Sie ihm den neuen Benutzernamen und das neue Passwort.',
   'removed.when': 'Entfernt {time}; Benutzername {uuid}',
   'status.online': 'Online',
+  'status.onlineNoValue': 'Online, noch keine Werte',
+  'status.onlineSilent': 'Online, letzter Wert {time}',
   'status.offline': 'Offline',
   'status.muted': 'Stumm bis {time}',
   'status.http': 'Nur beim Senden',

@@ -95,6 +95,8 @@ export const fleet = {
     'Refused logins in the last 30 days. Turn the device off, or add it again and give it its new user name and password.',
   'removed.when': 'Removed {time}; user name {uuid}',
   'status.online': 'Online',
+  'status.onlineNoValue': 'Online, no values yet',
+  'status.onlineSilent': 'Online, last value {time}',
   'status.offline': 'Offline',
   'status.muted': 'Muted until {time}',
   'status.http': 'Connects to send',
