@@ -37,6 +37,9 @@ export function AlarmBody({ alarm, hasDevice, latest }: CardProps) {
         <p class="alarm-title" id={id}>
           <span class="hidden">{t(`alarms.${state}`)}: </span>
           <strong>{eventName || t('event.unknown', { id: alarm.evId })}</strong>
+          {alarm.severity !== 'warning' && (
+            <span class="tag">{t(`severity.${alarm.severity}`)}</span>
+          )}
           {hasDevice && (
             <Link to={`devices/${deviceAuthUuid}`} class="link alarm-device">
               {deviceName || t('fleet.unnamed')}
