@@ -6,9 +6,7 @@ import { connectAsync, type MqttClient } from 'mqtt';
 import { pino } from 'pino';
 import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { loadConfig } from '../src/config/config.ts';
-import { startThrowAwayCluster } from '../test/support/cluster.ts';
 import { startMailServer } from '../test/support/smtp.ts';
-import { sweepAbandoned } from '../test/support/sweep.ts';
 import { call, registerAccount } from './api.ts';
 import { createReleases } from './releases.ts';
 import { type Entered, heard, listen } from './way/hook.ts';
@@ -64,6 +62,10 @@ type Way = {
   changes: number;
   delivery: Way | null;
 };
+
+// The hook counts only what is loaded after it, so nothing above may import the database.
+const { startThrowAwayCluster } = await import('../test/support/cluster.ts');
+const { sweepAbandoned } = await import('../test/support/sweep.ts');
 
 const releases = createReleases();
 const mail = await startMailServer();

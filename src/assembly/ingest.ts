@@ -18,7 +18,7 @@ import {
   startActivity,
   startStorageWatch,
 } from '../quotas/activity.ts';
-import { createEventRate, type EventRate } from '../quotas/rates.ts';
+import { EventRate } from '../quotas/rates.ts';
 import { diskFullText, type HealthCheck } from './lifecycle.ts';
 import { startAlarms, startNotificationsOf } from './people.ts';
 import type { Shared } from './shared.ts';
@@ -46,7 +46,7 @@ export async function startIngestion(
   const knownSeries = createKnownSeries();
   const db = openIngestDb(shared, knownSeries);
   const activity = await startActivityOf(shared, runUuid);
-  const rate = createEventRate(limitsOf, monotonicClock);
+  const rate = new EventRate(limitsOf, monotonicClock);
   const eventQuota = createEventCounters(activity, rate, limitsOf);
   const listeners = startListeners({ bus, monotonicClock });
   disposables.add('listeners', () => listeners.close());

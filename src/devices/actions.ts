@@ -80,10 +80,11 @@ export function actionsRoute(deps: ActionDeps): Route {
       const find = async (tx: Sql) => {
         if (deviceAuthUuids) return [...new Set(deviceAuthUuids)];
         if (jobId === undefined) {
-          const given = { label: filter?.label, labels: within };
-          await refuseLabelList(tx, accountId, given, '/filter/label');
+          const { label, ...others } = filter ?? {};
+          await refuseLabelList(tx, accountId, { label, labels: within }, '/filter/label');
           return selectDevices(tx, {
-            ...filter,
+            ...others,
+            label: label === undefined ? undefined : [label],
             accountId,
             labels: within,
             nowTs: request.now(),

@@ -64,7 +64,8 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
         );
         return stream('application/json', writeDeviceList(tokenKeys, pages, request.now()));
       }
-      await refuseLabelList(db, accountId, { label: query.label, labels });
+      for (const label of query.label ?? [])
+        await refuseLabelList(db, accountId, { label, labels });
       const connectors = listConnectors();
       const intermittent = intermittentAmong(connectors);
       const filter = { ...query, accountId, labels, nowTs: request.now(), intermittent };
@@ -405,7 +406,7 @@ const presenceFilters = {
 /** The condition for all filters, as SQL; `valuesOf` makes `$1` to `$10`. */
 const matching = ({ alarm, refused, profile, uuid, presence }: FleetFilter) => `${within}
              and ${uuid === undefined ? search : 'd.uuid = $3::uuid'}
-             and ($4::text is null or d.labels @> array[$4])
+             and ($4::text[] is null or d.labels @> $4)
              and ($5::boolean is null or coalesce(c.connected, false) = $5)
              and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
              and ($9::boolean is null or (m.device_id is not null) = $9)

@@ -12,6 +12,7 @@ import {
   deviceUuid,
   flagQuery,
   labelQuery,
+  labelsQuery,
   limitQuery,
   optionalLimitQuery,
   stateQuery,
@@ -329,7 +330,7 @@ export const FleetQuery = z.object({
     .meta({
       description: `A part of the name ${searchedParts}, or the start of the uuid.`,
     }),
-  label: labelQuery,
+  label: labelsQuery,
   online: flagQuery(
     'Only devices that are connected, or only those that are not; `presence` distinguishes ' +
       'three states.',
@@ -370,6 +371,7 @@ export type FleetQuery = z.output<typeof FleetQuery>;
 /** Which devices an action applies to: the filters of the list, in JSON. */
 const DeviceFilter = z
   .strictObject(FleetQuery.omit({ limit: true, cursor: true, sort: true, counts: true }).shape)
+  .extend({ label: labelQuery })
   .extend({
     online: z.boolean().optional(),
     refused: z.boolean().optional(),

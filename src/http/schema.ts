@@ -205,8 +205,8 @@ const mostLabels = 8;
 /** `label` of a query that may be repeated: devices that have all of these. */
 export const labelsQuery = z
   .union([oneLabel, z.array(oneLabel).max(mostLabels)])
-  .optional()
   .transform((labels) => (typeof labels === 'string' ? [labels] : labels))
+  .optional()
   .meta({
     override: ({ jsonSchema }: { jsonSchema: object }) => {
       describeAs(jsonSchema, {

@@ -108,7 +108,7 @@ export function createEventCounters(
 ) {
   return {
     eventsLeft: activity.eventsLeft,
-    eventsLeftNow: rate.left,
+    eventsLeftNow: (accountId: number) => rate.left(accountId),
     eventsPerMessage: (accountId: number) => eventsBurst(limitsOf(accountId).eventsPerSecond),
     /** The counts of one commit. `events` are sense events, `moves` the others, `alarms` those that opened. */
     count(accountId: number, counts: Counts & { moves: number; alarms: number }): void {

@@ -6,81 +6,77 @@ import type { MonotonicClock } from '../lib/clock-readings.ts';
 /** At this many buckets the first sweep removes full ones. */
 const leastRemembered = 1_000;
 
-/** A token bucket for each account; it may go into debt. `monotonicClock` must not jump. */
-type Buckets = {
-  /** Milliseconds until the account may take one; 0: now. */
-  waitMs(accountId: number): number;
-  /** How many the account may take now; below 0 it is in debt. */
-  level(accountId: number): number;
-  take(accountId: number, amount: number): void;
-};
+/** A token bucket for each account; it may go into debt. */
+class AccountBuckets {
+  readonly #rateOf: (accountId: number) => Rate;
+  readonly #monotonicClock: MonotonicClock;
+  readonly #buckets = new Map<number, TokenBucket>();
+  #sweepAt = leastRemembered;
 
-/** Calls `rateOf` each time, because an account's rate may change. */
-function createBuckets(
-  rateOf: (accountId: number) => Rate,
-  monotonicClock: MonotonicClock,
-): Buckets {
-  const buckets = new Map<number, TokenBucket>();
-  let sweepAt = leastRemembered;
-
-  /** A full bucket is the same as none. */
-  function sweep(): void {
-    for (const [accountId, bucket] of buckets)
-      if (bucket.isFull(rateOf(accountId), monotonicClock())) buckets.delete(accountId);
-    sweepAt = Math.max(leastRemembered, 2 * buckets.size);
+  /** Calls `rateOf` each time, because an account's rate may change. */
+  constructor(rateOf: (accountId: number) => Rate, monotonicClock: MonotonicClock) {
+    this.#rateOf = rateOf;
+    this.#monotonicClock = monotonicClock;
   }
 
-  return {
-    waitMs(accountId) {
-      const bucket = buckets.get(accountId);
-      // The usual case, without reading the clock: a bucket only fills by itself.
-      if (!bucket || bucket.tokens >= 1) return 0;
-      return bucket.waitForOneMs(rateOf(accountId), monotonicClock());
-    },
-    level(accountId) {
-      const rate = rateOf(accountId);
-      return buckets.get(accountId)?.level(rate, monotonicClock()) ?? rate.burst;
-    },
-    take(accountId, amount) {
-      const rate = rateOf(accountId);
-      let bucket = buckets.get(accountId);
-      if (!bucket) {
-        if (buckets.size >= sweepAt) sweep();
-        buckets.set(accountId, (bucket = new TokenBucket(rate, monotonicClock())));
-      }
-      bucket.take(amount, rate, monotonicClock());
-    },
-  };
-}
+  /** Milliseconds until the account may take one; 0: now. */
+  waitMs(accountId: number): number {
+    const bucket = this.#buckets.get(accountId);
+    // The usual case, without reading the clock: a bucket only fills by itself.
+    if (!bucket || bucket.tokens >= 1) return 0;
+    return bucket.waitForOneMs(this.#rateOf(accountId), this.#monotonicClock());
+  }
 
-/** The quota `eventsPerSecond` in this process. */
-export type EventRate = {
-  /** Counts recorded events of the account, changes of state included. */
-  take(accountId: number, events: number): void;
-  /** How many more events of the account may be recorded: at most a burst over the rate. */
-  left(accountId: number): number;
-  /** Milliseconds until more may come; 0: now. */
-  waitMs(accountId: number): number;
-};
+  /** How many the account may take now; below 0 it is in debt. */
+  level(accountId: number): number {
+    const rate = this.#rateOf(accountId);
+    return this.#buckets.get(accountId)?.level(rate, this.#monotonicClock()) ?? rate.burst;
+  }
+
+  take(accountId: number, amount: number): void {
+    const rate = this.#rateOf(accountId);
+    let bucket = this.#buckets.get(accountId);
+    if (!bucket) {
+      if (this.#buckets.size >= this.#sweepAt) this.#sweep();
+      this.#buckets.set(accountId, (bucket = new TokenBucket(rate, this.#monotonicClock())));
+    }
+    bucket.take(amount, rate, this.#monotonicClock());
+  }
+
+  /** A full bucket is the same as none. */
+  #sweep(): void {
+    for (const [accountId, bucket] of this.#buckets)
+      if (bucket.isFull(this.#rateOf(accountId), this.#monotonicClock()))
+        this.#buckets.delete(accountId);
+    this.#sweepAt = Math.max(leastRemembered, 2 * this.#buckets.size);
+  }
+}
 
 /** Events at once after a pause; also the most that one message may record. */
 export const eventsBurst = (eventsPerSecond: number): number => 10 * eventsPerSecond;
 
 /**
+ * The quota `eventsPerSecond` in this process. It counts recorded events of accounts, changes of state included.
  * Devices wait as soon as the burst is used up. Messages that were already read go on, and may together record another
  * burst; the account waits for that afterwards.
  */
-export function createEventRate(limitsOf: LimitsOf, monotonicClock: MonotonicClock): EventRate {
-  const rateOf = (accountId: number) => {
-    const { eventsPerSecond } = limitsOf(accountId);
-    return { perSecond: eventsPerSecond, burst: eventsBurst(eventsPerSecond) };
-  };
-  const buckets = createBuckets(rateOf, monotonicClock);
-  return {
-    take: buckets.take,
-    left: (accountId) => Math.max(0, buckets.level(accountId) + rateOf(accountId).burst),
-    waitMs: buckets.waitMs,
-  };
+export class EventRate extends AccountBuckets {
+  readonly #limitsOf: LimitsOf;
+
+  constructor(limitsOf: LimitsOf, monotonicClock: MonotonicClock) {
+    const rateOf = (accountId: number) => {
+      const { eventsPerSecond } = limitsOf(accountId);
+      return { perSecond: eventsPerSecond, burst: eventsBurst(eventsPerSecond) };
+    };
+    super(rateOf, monotonicClock);
+    this.#limitsOf = limitsOf;
+  }
+
+  /** How many more events of the account may be recorded: at most a burst over the rate. */
+  left(accountId: number): number {
+    const burst = eventsBurst(this.#limitsOf(accountId).eventsPerSecond);
+    return Math.max(0, this.level(accountId) + burst);
+  }
 }
 
 /** Share of `eventsPerSecond`; small, because the feed keeps these for a day, and no daily quota counts them. */
@@ -94,7 +90,7 @@ export function createFiringsRate(
   limitsOf: LimitsOf,
   monotonicClock: MonotonicClock,
 ): (accountId: number, events: number) => boolean {
-  const buckets = createBuckets((accountId) => {
+  const buckets = new AccountBuckets((accountId) => {
     const { eventsPerSecond } = limitsOf(accountId);
     return { perSecond: part * eventsPerSecond, burst: eventsBurst(eventsPerSecond) };
   }, monotonicClock);
@@ -134,7 +130,7 @@ export function createRequestRate(
     const { requestsPerSecond: perSecond, requestsBurst: burst } = limitsOf(accountId);
     return { perSecond, burst };
   };
-  const buckets = createBuckets(rateOf, monotonicClock);
+  const buckets = new AccountBuckets(rateOf, monotonicClock);
 
   return (accountId) => {
     requests?.note(accountId, monotonicClock());

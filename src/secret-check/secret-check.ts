@@ -206,7 +206,7 @@ function isKnown(checks: string[], { current, previous }: GivenChecks): boolean 
  * Whether a process may start with them. If nothing depends on a secret, any will do. A database of a version that
  * stored no check value accepts a given secret, but never one that would have to be created.
  */
-export function isAllowed(checks: string[], given: GivenChecks, isInUse: boolean): boolean {
+function isAllowed(checks: string[], given: GivenChecks, isInUse: boolean): boolean {
   if (!isInUse || isKnown(checks, given)) return true;
   return checks.length === 0 && given.current !== null;
 }
@@ -226,7 +226,7 @@ function endedChecks(checks: string[], { current, previous }: GivenChecks): stri
  * newest stays while processes still start with SECRET_PREVIOUS. The first process that starts with the newest alone
  * ends the change.
  */
-export function nextChecks(checks: string[], current: string, previous: string | null): string[] {
+function nextChecks(checks: string[], current: string, previous: string | null): string[] {
   const [newest] = checks;
   if (previous === null || previous === current) {
     if (newest === current || !checks.includes(current)) return [current];

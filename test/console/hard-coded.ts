@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 const data = [
   // Data of the account, as fill() creates it.
   /[\w.]+@example\.com|Cold room( \d)?|Dispatch, ramp 4|Van 12|Laboratory fridge|CR-\d+/g,
-  /Hive at the lime tree|cold chain|ground floor|Temperature|Humidity|Too warm|Too humid|watched/g,
+  /Hive at the lime tree|cold chain|ground floor|Temperature|Humidity|Too warm|Too humid|watched|none/g,
   /<img src=x onerror=alert\(1\)>|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
   /\((kg|°C|%|l\/min|bar|W|kWh)\)/g,
   /climate|\d+ \(mqtt\)|^(devices\/|up\/|measurements)$|node|\d+ kB/g,

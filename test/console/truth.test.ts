@@ -532,6 +532,15 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       expect(height).toBeLessThanOrEqual(44);
     }
     await rows.filter({ hasText: 'Freezer 13' }).getByText('up to -11.7\u00a0°C').waitFor();
+    // Searched while typing, grouped, and counted by the service.
+    await page.getByRole('searchbox').fill('freezer 13');
+    await expect.poll(() => page.locator('.alarm').count()).toBe(1);
+    await expect.poll(() => page.getByRole('link', { name: /^Open/ }).innerText()).toMatch(/\n1$/);
+    await page.getByRole('searchbox').fill('');
+    await page.getByRole('combobox', { name: 'Groups' }).selectOption('By event');
+    await page.locator('.alarm-group').getByText('11').waitFor();
+    await page.getByRole('combobox', { name: 'Groups' }).selectOption('No groups');
+    await rows.nth(10).waitFor();
     await page.getByLabel('Select this page').check();
     const bar = page.locator('.selection');
     await bar.getByText('11 selected').waitFor();

@@ -65,13 +65,15 @@ test('is filtered by label, presence, state and profile, all at once', async () 
   ];
   await isSeen(a, true, 2_000);
   await isSeen(b, false, 1_000);
-  await set(a, `update device set labels = $2 where id = DEVICE`, ['cellar']);
+  await set(a, `update device set labels = $2 where id = DEVICE`, ['cellar', 'cold']);
   await set(b, 'update device_state set pu_id = 7, st_id = -2 where device_id = DEVICE');
   await app.call('POST', '/v2/devices/profile', {
     token,
     body: { deviceAuthUuids: [c], purposes: [purpose(1)] },
   });
   expect(await namesOf(token, 'label=cellar')).toEqual(['a']);
+  expect(await namesOf(token, 'label=cellar&label=cold')).toEqual(['a']);
+  expect(await namesOf(token, 'label=cellar&label=attic')).toEqual([]);
   expect(await namesOf(token, 'online=true')).toEqual(['a']);
   expect(await namesOf(token, 'online=false')).toEqual(['b', 'c']);
   expect(await namesOf(token, 'state=7:-2')).toEqual(['b']);

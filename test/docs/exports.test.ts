@@ -11,7 +11,6 @@ const forTests: Record<string, string> = {
   'connector/mqtt/listeners.ts measureProxyHeader': 'a parser, of bytes cut anywhere',
   'src/assembly/resources.ts shareFiles': 'a rule, for limits that no process of a test has',
   'src/cli/engine/vectors.ts compareAnswer': 'a comparison, of thousands of answers',
-  'src/cli/engine/vectors.ts readCases': 'the cases that it compares',
   'src/cli/simulate/devices.ts readingsAt': 'a curve, of thousands of points',
   'src/clock/after-leap.ts timeColumns': 'compared with the columns of the database',
   'src/contract/warnings.ts warningCodes': 'compared with docs/warnings.md',
@@ -35,8 +34,6 @@ const forTests: Record<string, string> = {
   'src/notifications/channels/webhook.ts hookDriver': 'a signature, of secrets that the test has',
   'src/notifications/enqueue.ts enqueueNotifications':
     'what is written of messages that no alarm asks for',
-  'src/secret-check/secret-check.ts isAllowed': 'a table of decisions',
-  'src/secret-check/secret-check.ts nextChecks': 'a table of transitions',
 };
 
 test('what nobody outside a file uses is not exported', () => {

@@ -6,7 +6,7 @@ import {
   startActivity,
   startStorageWatch,
 } from '../../src/quotas/activity.ts';
-import { createEventRate } from '../../src/quotas/rates.ts';
+import { EventRate } from '../../src/quotas/rates.ts';
 import { insertAccount } from '../support/accounts.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -16,7 +16,7 @@ const dayMs = 86_400_000;
 describe('eventsPerSecond', () => {
   let monotonicMs = 0;
   const limitsOf = (accountId: number) => ({ ...defaults.quotas, eventsPerSecond: accountId });
-  const rate = () => createEventRate(limitsOf, () => monotonicMs);
+  const rate = () => new EventRate(limitsOf, () => monotonicMs);
 
   it('allows a burst of ten seconds, then makes the account wait for its debt', () => {
     const own = rate();
@@ -129,7 +129,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
     const storage = await watch();
     const told: string[] = [];
     let nowTs = 10 * dayMs;
-    const rate = createEventRate(limitsOf, () => nowTs);
+    const rate = new EventRate(limitsOf, () => nowTs);
     const holds = createAccountThrottle({
       rate,
       storage,

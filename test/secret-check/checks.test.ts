@@ -1,10 +1,52 @@
-import { describe, expect, test } from 'vitest';
-import { isAllowed, nextChecks } from '../../src/secret-check/secret-check.ts';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { insertAccount } from '../../src/accounts/queries.ts';
+import { deriveSecretCheck } from '../../src/config/keys.ts';
+import { listChecks, settleSecret } from '../../src/secret-check/secret-check.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
 
-type Row = { noted: string; secret: string | null; previous?: string; isInUse?: boolean };
-const listed = (noted: string) => (noted === '' ? [] : noted.split(' '));
-const allows = ({ noted, secret, previous = null as never, isInUse = true }: Row) =>
-  isAllowed(listed(noted), { current: secret, previous }, isInUse);
+type Row = { noted: string; secret: string | null; previous?: string | null; isInUse?: boolean };
+
+const dir = mkdtempSync(join(tmpdir(), 'sensorium-secrets-'));
+const names = new Map(['A', 'B', 'C'].map((name) => [deriveSecretCheck(name), name]));
+const log = { info: () => undefined, warn: () => undefined };
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(async () => {
+  await database?.drop();
+  rmSync(dir, { recursive: true });
+});
+beforeEach(async () => {
+  await database.db.query('delete from account');
+  await database.db.query('delete from secret_check');
+});
+
+/** The check values after a start with these secrets, by the secrets' names. Rejects if it is refused. */
+async function start({ noted, secret, previous = null, isInUse = true }: Row): Promise<string> {
+  const { db } = database;
+  const checks = noted === '' ? [] : noted.split(' ').map(deriveSecretCheck);
+  await db.query(
+    `insert into secret_check (value, place)
+     select value, place from unnest($1::text[]) with ordinality as noted (value, place)`,
+    [checks],
+  );
+  if (isInUse) {
+    const account = await insertAccount(db, { email: 'me@example.com', passwordHash: 'none' });
+    await db.query(
+      `insert into device (account_id, connector_id, configuration) values ($1, 1, '{}')`,
+      [account?.accountId],
+    );
+  }
+  const dataDir = join(dir, randomBytes(8).toString('hex'));
+  const config = { secret, previousSecret: previous, dataDir, secretPlace: 'SECRET' };
+  await settleSecret(db, config, log);
+  return (await listChecks(db)).map((check) => names.get(check) ?? 'new').join(' ');
+}
 
 describe('a secret is allowed', () => {
   test.each<Row>([
@@ -18,8 +60,8 @@ describe('a secret is allowed', () => {
     { noted: '', secret: null, isInUse: false },
     { noted: 'A', secret: 'B', isInUse: false },
     { noted: 'A', secret: null, isInUse: false },
-  ])('$noted noted, $secret given, previous $previous, in use: $isInUse', (row) => {
-    expect(allows(row)).toBe(true);
+  ])('$noted noted, $secret given, previous $previous, in use: $isInUse', async (row) => {
+    await expect(start(row)).resolves.not.toBe('');
   });
 });
 
@@ -31,8 +73,8 @@ describe('a secret is refused', () => {
     { noted: '', secret: null },
     // It is unknown whether the previous one is theirs, and a new one is not.
     { noted: '', secret: null, previous: 'A' },
-  ])('$noted noted, $secret given, previous $previous', (row) => {
-    expect(allows(row)).toBe(false);
+  ])('$noted noted, $secret given, previous $previous', async (row) => {
+    await expect(start(row)).rejects.toMatchObject({ name: 'StartError' });
   });
 });
 
@@ -60,7 +102,8 @@ describe('the check values that are kept afterwards', () => {
     ['C B A', 'B', 'A', 'C B A'],
     ['C B A', 'C', null, 'C'],
   ];
-  test.each(table)('"%s" noted, %s given, previous %s: "%s"', (noted, secret, previous, next) => {
-    expect(nextChecks(listed(noted), secret, previous).join(' ')).toBe(next);
+  test.each(table)('"%s" noted, %s given, previous %s: "%s"', async (...row) => {
+    const [noted, secret, previous, next] = row;
+    expect(await start({ noted, secret, previous, isInUse: false })).toBe(next);
   });
 });

@@ -111,7 +111,7 @@ type CaseFile = { name: string; cases: Case[] };
 const folder = fileURLToPath(new URL('../../../test/vectors', import.meta.url));
 
 /** Reads test/vectors. Throws `InputError` if the installation does not have it. */
-export function readCases(): CaseFile[] {
+function readCases(): CaseFile[] {
   return listFiles(folder)
     .filter((file) => file.endsWith('.json'))
     .map((file) => {

@@ -1,5 +1,6 @@
+import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { compareAnswer, readCases } from '../../../src/cli/engine/vectors.ts';
+import { compareAnswer } from '../../../src/cli/engine/vectors.ts';
 import { blocksOf, readProjectFile } from '../../docs/readme.ts';
 
 type Case = Parameters<typeof compareAnswer>[0];
@@ -49,7 +50,10 @@ function* changed(value: Json): Generator<Json> {
   }
 }
 
-const files = readCases();
+const folder = 'test/vectors';
+const files = readdirSync(folder)
+  .filter((file) => file.endsWith('.json'))
+  .map((name) => ({ name, cases: JSON.parse(readProjectFile(`${folder}/${name}`)) as Case[] }));
 
 describe.each(files)('$name', ({ cases }) => {
   test('its cases have distinct rules', () => {

@@ -1,5 +1,5 @@
 import { type Answer, call, callLines } from './request.ts';
-import type { EventView, ListedAlarm, Purpose } from './types.ts';
+import type { AlarmGroup, EventView, ListedAlarm, Purpose } from './types.ts';
 
 export const listEvents = (
   uuid: string,
@@ -37,17 +37,26 @@ type AlarmFilter = {
   state?: string;
   device?: string;
   label?: string;
+  /** A part of the device's or the event's name. */
+  search?: string;
+  /** The name of an event, as a group has it. */
+  event?: string;
+  sort?: string;
+  /** Asks for `groups`. */
+  group?: string;
   cursor?: string;
   limit: number;
 };
-type AlarmPage = { alarms: ListedAlarm[] };
+type AlarmPage = {
+  alarms: ListedAlarm[];
+  groups?: AlarmGroup[];
+  /** How many match, on all pages. */
+  total: number;
+};
 
-/** Newest first. An empty member does not filter. */
-export const listAlarms = (
-  { state, device, label, cursor, limit }: AlarmFilter,
-  signal?: AbortSignal,
-): Promise<Answer<AlarmPage>> =>
-  call('GET', '/v2/alarms', { query: { state, device, label, cursor, limit }, signal });
+/** Newest first, unless it asks otherwise. An empty member does not filter. */
+export const listAlarms = (filter: AlarmFilter, signal?: AbortSignal): Promise<Answer<AlarmPage>> =>
+  call('GET', '/v2/alarms', { query: { ...filter, counts: 'true' }, signal });
 
 const act = (alarmId: number, what: string, method: 'POST' | 'DELETE' = 'POST', body?: unknown) =>
   call(method, `/v2/alarms/${alarmId}/${what}`, body === undefined ? {} : { body });

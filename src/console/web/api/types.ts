@@ -14,6 +14,7 @@ export type { Purpose } from '../../../contract/purpose.ts';
 export type { BucketView, LatestView, MeasurementView } from '../../../measurements/schema.ts';
 export type { EventView } from '../../../events/schema.ts';
 export type { ListedAlarm } from '../../../alarms/routes.ts';
+export type { AlarmGroup } from '../../../alarms/search.ts';
 export type { NotificationOutcome } from '../../../notifications/routes.ts';
 export type { Description } from '../../../engine/explain.ts';
 export type { SessionEntry as ListedSession } from '../../../accounts/schema.ts';

@@ -5,7 +5,7 @@ import { Dialog } from '../parts/dialog.tsx';
 import { Icon, type IconName } from '../parts/icon.tsx';
 import { Link } from '../parts/link.tsx';
 import { Toast } from '../parts/panel.tsx';
-import { formatDuration, formatTime } from '../text/format.ts';
+import { formatDuration, formatNumber, formatTime } from '../text/format.ts';
 import { count, plain, t } from '../text/t.ts';
 import { allowShortcuts, goKeys, hasShortcuts, isHelpOpen, startKeyboard } from './keyboard.ts';
 import { clockSkewMs } from './now.ts';
@@ -112,7 +112,7 @@ function OpenCount() {
   if (number === 0) return null;
   return (
     <span class="badge">
-      <span aria-hidden="true">{shownCount(number)}</span>
+      <span aria-hidden="true">{formatNumber(number)}</span>
       <span class="hidden">{count('nav.openAlarms', number)}</span>
     </span>
   );
@@ -227,9 +227,6 @@ function Help() {
 
 const subject = signal('');
 
-/** The number of open alarms as text: only the first hundred are listed. */
-const shownCount = (number: number): string => (number > 99 ? '99+' : String(number));
-
 /** Shows the number of open alarms in the title and in the icon, so that it can be seen in a background tab. */
 export function startTitle(): void {
   // The window's title follows the page's heading.
@@ -240,7 +237,7 @@ export function startTitle(): void {
     const name = t('app.name');
     const page = subject.value === '' ? name : `${plain(subject.value).slice(0, 80)} · ${name}`;
     const number = openAlarms.value;
-    document.title = number > 0 ? `(${shownCount(number)}) ${page}` : page;
+    document.title = number > 0 ? `(${formatNumber(number)}) ${page}` : page;
   });
   effect(() => {
     const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]');

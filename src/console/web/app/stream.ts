@@ -1,4 +1,4 @@
-import { computed, effect, signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { reload } from '../api/cache.ts';
 import { listAlarms } from '../api/events.ts';
@@ -206,9 +206,8 @@ async function openStream({ devices, lastEventId }: StreamAsk): Promise<EventSou
 /** The newest open alarms, at most 100. */
 export const openList = signal<ListedAlarm[]>([]);
 
-export const openAlarms = computed(() => openList.value.length);
-/** There are more open alarms than `openList` has. */
-export const hasMoreOpen = signal(false);
+/** How many there are, also beyond `openList`. */
+export const openAlarms = signal(0);
 
 /** Reads them again, so that a person's action shows at once, even without the stream. */
 export async function readOpenAlarms(): Promise<void> {
@@ -218,7 +217,7 @@ export async function readOpenAlarms(): Promise<void> {
   // Somebody else may have signed in meanwhile.
   if (!answer || accountOf()?.accountAuthUuid !== uuid) return;
   openList.value = answer.body.alarms;
-  hasMoreOpen.value = answer.next !== null;
+  openAlarms.value = answer.body.total;
 }
 
 /** A broken fleet changes many alarms at once: do not read again for each. */
@@ -227,6 +226,7 @@ const readSoon = throttle(() => void readOpenAlarms(), 1_000);
 effect(() => {
   const uuid = accountOf()?.accountAuthUuid;
   openList.value = [];
+  openAlarms.value = 0;
   if (uuid === undefined) return undefined;
   void readOpenAlarms();
   return onStream(({ kind }) => {

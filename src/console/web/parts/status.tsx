@@ -84,20 +84,16 @@ type Chip = {
   to: string;
   isOn: boolean;
   count?: number | undefined;
-  /** There are more than `count`. */
-  isMore?: boolean;
 };
 
 /** Filters as links: each is in the URL. */
 export function Chips({ label, chips }: { label: string; chips: Chip[] }) {
   return (
     <nav class="chips" aria-label={label}>
-      {chips.map(({ label, to, isOn, count, isMore = false }) => (
+      {chips.map(({ label, to, isOn, count }) => (
         <Link key={label} to={to} class="chip" aria-current={isOn ? 'true' : undefined}>
           {label}
-          {count !== undefined && (
-            <span class="chip-count">{`${formatNumber(count)}${isMore ? '+' : ''}`}</span>
-          )}
+          {count !== undefined && <span class="chip-count">{formatNumber(count)}</span>}
         </Link>
       ))}
     </nav>

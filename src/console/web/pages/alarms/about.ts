@@ -8,7 +8,13 @@ type Value = ListedAlarm['values'][number];
 type Latest = readonly LatestView[] | undefined;
 
 /** What an alarm was about, in words: the condition, how far it went, and what it is now. */
-export type About = { condition: string; extreme: string; now: string };
+type About = {
+  condition: string;
+  extreme: string;
+  /** The same without its time. */
+  peak: string;
+  now: string;
+};
 
 /** `latest`: how the senses of its device are shown; a condition has its own name and unit, of when it opened. */
 export function aboutOf(alarm: ListedAlarm, latest: Latest): About {
@@ -19,6 +25,7 @@ export function aboutOf(alarm: ListedAlarm, latest: Latest): About {
   return {
     condition: said.join('; '),
     extreme: shown ? sayExtreme(shown, conditions, latest) : '',
+    peak: shown ? sayPeak(shown, conditions, latest) : '',
     now: closedTs === null ? values.map((value) => sayValue(value, latest)).join(', ') : '',
   };
 }
@@ -37,12 +44,14 @@ const isLimit = ({ thresholds: { isGt, isLt } }: Condition) =>
   typeof isGt === 'number' || typeof isLt === 'number';
 
 function sayExtreme(value: Value, conditions: readonly Condition[], latest: Latest): string {
-  const limit = conditions.find((one) => one.sId === value.sId && isLimit(one));
-  const text = formatValue(value.val, shownAs(value.sId, latest, limit));
-  return t(limit?.thresholds['isLt'] === undefined ? 'alarms.most' : 'alarms.least', {
-    value: text,
-    time: formatTime(value.ts),
-  });
+  const peak = sayPeak(value, conditions, latest);
+  return t('alarms.peakAt', { peak, time: formatTime(value.ts) });
+}
+
+function sayPeak({ sId, val }: Value, conditions: readonly Condition[], latest: Latest): string {
+  const limit = conditions.find((one) => one.sId === sId && isLimit(one));
+  const value = formatValue(val, shownAs(sId, latest, limit));
+  return t(limit?.thresholds['isLt'] === undefined ? 'alarms.most' : 'alarms.least', { value });
 }
 
 const shownAs = (sId: string, latest: Latest, limit?: Condition) => {

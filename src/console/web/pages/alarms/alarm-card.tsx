@@ -37,6 +37,9 @@ export function AlarmBody({ alarm, hasDevice, latest }: CardProps) {
         <p class="alarm-title" id={id}>
           <span class="hidden">{t(`alarms.${state}`)}: </span>
           <strong>{eventName || t('event.unknown', { id: alarm.evId })}</strong>
+          {alarm.severity !== 'warning' && (
+            <span class="tag">{t(`severity.${alarm.severity}`)}</span>
+          )}
           {hasDevice && (
             <Link to={`devices/${deviceAuthUuid}`} class="link alarm-device">
               {deviceName || t('fleet.unnamed')}
@@ -77,7 +80,7 @@ function AlarmValues({ alarm, latest }: Pick<CardProps, 'alarm' | 'latest'>) {
 const hourMs = 3_600_000;
 
 /** The device's chart around the beginning of an alarm, including some time before it. */
-export function chartAt(alarm: ListedAlarm): string {
+function chartAt(alarm: ListedAlarm): string {
   const began = beganOf(alarm);
   const over = overOf(alarm) ?? now();
   const end = Math.min(now(), over + hourMs, began + 12 * hourMs);

@@ -80,7 +80,7 @@ function Row({ alarm, latest, isPicked, onPick }: RowProps) {
   const lastedMs = (overOf(alarm) ?? now()) - beganOf(alarm);
   return (
     <li class={isPicked ? 'is-selected' : undefined}>
-      <div class={`alarm-row alarm-row-${state}`}>
+      <div class={`alarm-row alarm-row-${state} alarm-row-${alarm.severity}`}>
         <label class="pick">
           {onPick && (
             <input
@@ -100,11 +100,14 @@ function Row({ alarm, latest, isPicked, onPick }: RowProps) {
         >
           <span class="hidden">{t(`alarms.${state}`)}: </span>
           {name}
+          {alarm.severity !== 'warning' && (
+            <span class="fine"> {t(`severity.${alarm.severity}`)}</span>
+          )}
         </button>
         <Link to={`devices/${deviceAuthUuid}`} class="link alarm-row-device">
           {device}
         </Link>
-        <span class="alarm-row-value">{about.extreme || about.now || about.condition}</span>
+        <span class="alarm-row-value">{about.peak || about.now || about.condition}</span>
         <span class="alarm-row-time" title={formatFullTime(beganOf(alarm))}>
           {formatDuration(lastedMs)}
         </span>

@@ -3,16 +3,16 @@ import { reload, useQuery } from '../../api/cache.ts';
 import { listWatched } from '../../api/devices.ts';
 import { listAlarms } from '../../api/events.ts';
 import { useLatest } from '../../api/measurements.ts';
-import type { ListedAlarm } from '../../api/types.ts';
-import { here, queryOf, setQuery } from '../../app/router.ts';
-import { hasMoreOpen, onStream, openAlarms } from '../../app/stream.ts';
+import type { AlarmGroup, ListedAlarm } from '../../api/types.ts';
+import { here, hereWith, queryOf, setQuery } from '../../app/router.ts';
+import { onStream, openAlarms } from '../../app/stream.ts';
 import { throttle } from '../../app/throttle.ts';
 import { Link } from '../../parts/link.tsx';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { Chips } from '../../parts/status.tsx';
-import { formatTime } from '../../text/format.ts';
+import { formatNumber, formatTime } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
-import { LabelFilter } from '../fleet/filter.tsx';
+import { LabelFilter, SearchField } from '../fleet/filter.tsx';
 import { Pager } from '../fleet/fleet-page.tsx';
 import { AlarmCard } from './alarm-card.tsx';
 import { AlarmRows } from './alarm-rows.tsx';
@@ -27,7 +27,10 @@ export function AlarmsPage() {
   const state = states.find((each) => each === asked) ?? 'open';
   const device = queryOf('device');
   const label = queryOf('label');
-  const filter = { state, device, label, cursor: queryOf('cursor'), limit: 50 };
+  const [search, event, group] = [queryOf('search'), queryOf('event'), queryOf('group')];
+  const sort = queryOf('sort');
+  const cursor = queryOf('cursor');
+  const filter = { state, device, label, search, event, sort, group, cursor, limit: 50 };
   const load = (signal: AbortSignal) => listAlarms(filter, signal);
   const query = useQuery(`alarms/${JSON.stringify(filter)}`, load, { everyMs });
   useEffect(() => {
@@ -36,7 +39,8 @@ export function AlarmsPage() {
       if (kind === 'alarm') again();
     });
   }, []);
-  const isOfAll = device === '' && label === '';
+  const isOfAll = device === '' && label === '' && search === '' && event === '';
+  const found = query.data?.body.total;
   return (
     <>
       <div class="head">
@@ -49,15 +53,16 @@ export function AlarmsPage() {
             label: t(`alarms.${each}`),
             to: linkTo(each === 'open' ? '' : each),
             isOn: each === state,
-            count: each === 'open' && isOfAll ? openAlarms.value : undefined,
-            isMore: hasMoreOpen.value,
+            count:
+              each === state ? found : each === 'open' && isOfAll ? openAlarms.value : undefined,
           }))}
         />
         <AlarmFilters alarms={query.data?.body.alarms ?? []} />
       </div>
       <Answered query={query}>
-        {({ body: { alarms }, next }) => (
+        {({ body: { alarms, groups }, next }) => (
           <>
+            {groups && event === '' && <Groups groups={groups} />}
             {alarms.length === 0 ? (
               <NoAlarms state={state} isOfAll={isOfAll} />
             ) : (
@@ -81,19 +86,90 @@ function linkTo(state: string): string {
   return text === '' ? 'alarms' : `alarms?${text}`;
 }
 
+const sorts = ['', 'oldest', 'severity', 'name'] as const;
+const groupings = ['', 'event', 'label'] as const;
+
+type ChoiceProps = {
+  name: string;
+  label: string;
+  options: readonly { value: string; text: string }[];
+};
+
+/** A parameter of the URL; the first option is its absence. */
+function Choice({ name, label, options }: ChoiceProps) {
+  return (
+    <label class="label-filter">
+      <span class="hidden">{label}</span>
+      <select
+        value={queryOf(name)}
+        onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value, cursor: '' })}
+      >
+        {options.map(({ value, text }) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** The matching alarms by event or label, the worst and largest group first; each is a filter. */
+function Groups({ groups }: { groups: readonly AlarmGroup[] }) {
+  const name = queryOf('group') === 'label' ? 'label' : 'event';
+  return (
+    <section class="panel panel-flush" aria-label={t('alarms.group')}>
+      <ul class="alarm-rows">
+        {groups.map(({ key, total, severity, sinceTs }) => (
+          <li key={key} class="alarm-group">
+            <Link to={hereWith({ [name]: key, group: '', cursor: '' })} class="link">
+              {key || t('alarms.noLabel')}
+            </Link>
+            <strong>{formatNumber(total)}</strong>
+            <span class="muted">{t(`severity.${severity}`)}</span>
+            <span class="alarm-row-time">{formatTime(sinceTs)}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 /** Which devices: one that a link led to, or those with a label. */
 function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
   const device = queryOf('device');
   if (device !== '')
     return <Only text={t('alarms.ofDevice', { device: nameOf(device, alarms) })} name="device" />;
-  return <LabelFilter />;
+  return (
+    <>
+      <SearchField label={t('alarms.search')} />
+      <LabelFilter />
+      <Choice
+        name="sort"
+        label={t('alarms.sort')}
+        options={sorts.map((each) => ({
+          value: each,
+          text: t(each === '' ? 'alarms.sort.newest' : `alarms.sort.${each}`),
+        }))}
+      />
+      <Choice
+        name="group"
+        label={t('alarms.group')}
+        options={groupings.map((each) => ({
+          value: each,
+          text: t(each === '' ? 'alarms.group.none' : `alarms.group.${each}`),
+        }))}
+      />
+      {queryOf('event') !== '' && <Only text={queryOf('event')} name="event" />}
+    </>
+  );
 }
 
 function nameOf(uuid: string, alarms: readonly ListedAlarm[]): string {
   return alarms.find(({ deviceAuthUuid }) => deviceAuthUuid === uuid)?.deviceName || uuid;
 }
 
-function Only({ text, name }: { text: string; name: 'device' }) {
+function Only({ text, name }: { text: string; name: 'device' | 'event' }) {
   return (
     <p class="only">
       <span>{text}</span>

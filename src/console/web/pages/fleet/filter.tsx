@@ -102,7 +102,7 @@ export function LabelFilter() {
 const pauseMs = 200;
 
 /** Searches while somebody types. The URL follows, and Back leads to the state before the search. */
-export function SearchField() {
+export function SearchField({ label = t('fleet.search') }: { label?: string }) {
   const inUrl = queryOf('search');
   const [text, setText] = useState(inUrl);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -125,12 +125,12 @@ export function SearchField() {
   };
   return (
     <label class="search">
-      <span class="hidden">{t('fleet.search')}</span>
+      <span class="hidden">{label}</span>
       <Icon name="search" />
       <input
         type="search"
         value={text}
-        placeholder={t('fleet.search')}
+        placeholder={label}
         autocomplete="off"
         spellcheck={false}
         onInput={({ currentTarget }) => change(currentTarget.value)}

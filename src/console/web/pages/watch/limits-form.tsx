@@ -6,7 +6,15 @@ import { NumberField, numberOf, wrongNumber } from '../../parts/number-field.tsx
 import { formatDuration, formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { kindOf } from '../device/chart/points.ts';
-import { isEmpty, type Limit, noLimit, problemsOf, type Rules, type Wrong } from './rules.ts';
+import {
+  isEmpty,
+  type Limit,
+  noLimit,
+  problemsOf,
+  type Rules,
+  type Wrong,
+  severities,
+} from './rules.ts';
 
 type LimitsFormProps = {
   senses: readonly Sense[];
@@ -66,6 +74,16 @@ export function LimitsForm({ senses, rules, latest, onSave }: LimitsFormProps) {
           ms === 0 ? t('watch.keep.none') : t('watch.keep.for', { time: formatDuration(ms) })
         }
       />
+      <label class="field">
+        <span>{t('watch.severity')}</span>
+        <select name="severity">
+          {severities.map((each) => (
+            <option key={each} value={each} selected={each === rules.severity}>
+              {t(`severity.${each}`)}
+            </option>
+          ))}
+        </select>
+      </label>
       <p class="fine">{t('watch.hint')}</p>
       <div>
         <Submit form={form}>{t('watch.save')}</Submit>
@@ -232,5 +250,6 @@ function readRules(values: FormData, senses: readonly Sense[]): Rules {
     limits: Object.fromEntries(limits),
     silentMs: Number(textOf(values, 'silent')),
     keepMs: Number(textOf(values, 'keep')),
+    severity: severities.find((each) => each === textOf(values, 'severity')) ?? 'warning',
   };
 }

@@ -26,10 +26,14 @@ export type Rules = {
   silentMs: number;
   /** How long an alarm stays open after the value is back: it may cross the limit again. */
   keepMs: number;
+  severity: Severity;
 };
 
+export const severities = ['info', 'warning', 'critical'] as const;
+type Severity = (typeof severities)[number];
+
 export const noLimit: Limit = { forMs: 0, withinMs: 3_600_000 };
-export const noRules: Rules = { limits: {}, silentMs: 0, keepMs: 300_000 };
+export const noRules: Rules = { limits: {}, silentMs: 0, keepMs: 300_000, severity: 'warning' };
 
 type State = Purpose['states'][number];
 type PurposeEvent = State['events'][number];
@@ -49,6 +53,8 @@ export function purposeOf(rules: Rules, senses: readonly Sense[]): Purpose {
     alarm: true,
     cloud: { sendEvent: true, sendPush: true },
     ...(rules.keepMs > 0 ? { keepMs: rules.keepMs } : {}),
+    // The default, which an earlier version of this page did not write.
+    ...(rules.severity === 'warning' ? {} : { severity: rules.severity }),
   };
   const stated = senses.find(({ sId }) => rules.limits[sId]?.back !== undefined);
   const events = senses.flatMap((sense) => watchedOf(sense, rules.limits[sense.sId] ?? noLimit));
@@ -192,17 +198,19 @@ export function rulesIn(purposes: readonly Purpose[], senses: readonly Sense[]):
   if (!purpose || more.length > 0) return null;
   const limits: Record<string, Limit> = {};
   let [silentMs, keepMs] = [0, 0];
+  let severity: Severity = 'warning';
   for (const { stId, events } of purpose.states)
     for (const event of events) {
       const [cause] = event.causes;
       if (!cause) return null;
       silentMs = cause.threshold?.noneForMs ?? silentMs;
       keepMs = event.actions.keepMs ?? keepMs;
+      severity = event.actions.severity ?? severity;
       const known = limits[cause.sId] ?? noLimit;
       if (cause.threshold?.noneForMs === undefined)
         limits[cause.sId] = { ...known, ...limitIn(stId, cause, known) };
     }
-  const rules = { limits, silentMs, keepMs };
+  const rules = { limits, silentMs, keepMs, severity };
   // What these rules write must be what is installed, whatever the language of its names.
   return essence(purposeOf(rules, senses)) === essence(purpose) ? rules : null;
 }

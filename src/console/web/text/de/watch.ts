@@ -21,6 +21,7 @@ export const watch: Record<keyof typeof en, string> = {
   'watch.keep': 'Liegt der Wert wieder im Rahmen, bleibt der Alarm offen',
   'watch.keep.none': 'Nicht länger',
   'watch.keep.for': '{time}, falls er zurückkehrt',
+  'watch.severity': 'Wie ernst diese Alarme sind',
   'watch.hint':
     'Ein Alarm öffnet sich, wenn ein Wert eine Grenze überschreitet oder unterschreitet, und endet, wenn der Wert wieder im Rahmen liegt. Ein leeres Feld bedeutet: keine Grenze.',
   'watch.save': 'Grenzen speichern',

@@ -19,6 +19,7 @@ export const watch = {
   'watch.keep': 'When the value is back, the alarm stays open for',
   'watch.keep.none': 'No longer',
   'watch.keep.for': '{time}, as it may cross again',
+  'watch.severity': 'How serious these alarms are',
   'watch.hint':
     'An alarm opens when a value crosses a limit, and ends when the value is back within it. Leave a field empty for no limit.',
   'watch.save': 'Save limits',

@@ -210,8 +210,8 @@ const farthest = { alarm: 5, other: 2 };
 type View = { limits: readonly Limit[]; alarms: readonly Span[]; span: Span };
 
 /**
- * The range of the values and of limits that are near; those of alarms may be farther away. If an alarm was open in the span, the nearest alarm limit is
- * included too, because the reader looks for it.
+ * The range of the values and of limits that are near; those of alarms may be farther away. If an alarm was open in the
+ * span, the nearest alarm limit is included too, because the reader looks for it.
  */
 export function inView(min: number, max: number, { limits, alarms, span }: View): [number, number] {
   const room = Math.max(max - min, Math.abs(max) / 10);
