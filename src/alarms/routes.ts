@@ -90,7 +90,7 @@ function list(deps: AlarmRouteDeps): Route {
     summary: 'Get alarms',
     description:
       'Newest first, unless `sort` says otherwise. A Link header names the next page. With `search`, `event`, ' +
-      '`severity`, `sort`, several labels, `counts` and `group`, of closed alarms the newest 100,000 count.',
+      '`severity`, `sort`, several labels, `counts` and `group`, of closed alarms the newest 50,000 count.',
     tag: actRoute.tag,
     auth: 'account',
     errors: [],

@@ -4,7 +4,7 @@ import type { Sql } from '../db/sql.ts';
 import { inState } from './rows.ts';
 
 // Which alarms of an account are meant, in which order, how many there are, and what they have in common. It looks at
-// all open alarms, and at the newest hundred thousand where closed ones count too.
+// all open alarms, and at the newest fifty thousand where closed ones count too.
 
 export type AlarmSearch = {
   accountId: number;
@@ -26,7 +26,7 @@ type AlarmOrder = 'newest' | 'oldest' | 'severity' | 'name';
 /** Where a page ends: the last alarm's place in the order, and its number. */
 type Place = { key: string | number; id: number };
 
-const mostClosed = 100_000;
+const mostClosed = 50_000;
 
 const named = `case when a.event_name <> '' then a.event_name
                     else concat_ws('/', a.pu_id, a.st_id, a.ev_id) end`;

@@ -18,7 +18,7 @@ test('the page stays small', async () => {
   // With the outlines of the continents; loaded only for devices that measure positions.
   const map = scripts.filter(({ name }) => name.startsWith('map-'));
   expect(sizeOf(map)).toBeLessThan(40 * kilobyte);
-  expect(sizeOf(scripts.filter((each) => !map.includes(each)))).toBeLessThan(150 * kilobyte);
+  expect(sizeOf(scripts.filter((each) => !map.includes(each)))).toBeLessThan(140 * kilobyte);
 });
 
 test('both languages have the same placeholders', () => {

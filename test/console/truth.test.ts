@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -483,7 +484,7 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
   });
 
   test('many alarms are rows; those selected are acknowledged and closed in one go', async () => {
-    const credentials = { email: 'fleet@example.com', password: 'correct horse' };
+    const credentials = { email: `fleet-${randomUUID()}@example.com`, password: 'correct horse' };
     const own = callAs(service.url, await makeAccount(service.url, credentials));
     const { page, faults } = await openSignedIn(browser, 'light', {
       url: service.url,
