@@ -380,7 +380,7 @@ const AlarmList = z.object({
     .array(
       z
         .object({
-          key: z.string().meta({
+          name: z.string().meta({
             description: 'The event as in `event`, or the label; empty: devices without one.',
           }),
           total: z.int(),

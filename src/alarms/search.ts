@@ -120,7 +120,7 @@ export async function countAlarms(sql: Sql, search: AlarmSearch): Promise<number
 }
 
 /** Alarms of one event, or of devices with one label (empty: of devices without any). `sinceTs`: the oldest's. */
-export type AlarmGroup = { key: string; total: number; severity: Severity; sinceTs: number };
+export type AlarmGroup = { name: string; total: number; severity: Severity; sinceTs: number };
 
 const mostGroups = 200;
 const severities = ['info', 'warning', 'critical'] as const;
@@ -135,7 +135,7 @@ export async function groupAlarms(
     cross join lateral unnest(case when m.labels = '{}' then array[''] else m.labels end) as l (label)`;
   const { rows } = await sql.query<Omit<AlarmGroup, 'severity'> & { rank: number }>(
     `with ${matching(search)}
-     select ${by === 'event' ? 'm.event' : 'l.label'} as key, count(*) as total, max(m.rank) as rank,
+     select ${by === 'event' ? 'm.event' : 'l.label'} as name, count(*) as total, max(m.rank) as rank,
             min(m.since_at) as "sinceTs"
        from matching m ${by === 'event' ? '' : labels}
       group by 1

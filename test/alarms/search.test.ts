@@ -9,7 +9,7 @@ let house: House;
 type Listed = {
   alarms: { alarmId: number; deviceName: string; eventName: string; severity: string }[];
   total?: number;
-  groups?: { key: string; total: number; severity: string; sinceTs: number }[];
+  groups?: { name: string; total: number; severity: string; sinceTs: number }[];
 };
 
 /** A device of this name that has an alarm of each of these events. */
@@ -88,12 +88,12 @@ it('counts what matches, however much of it is listed, and groups it by event or
   expect((await list('counts=true&search=berlin&state=closed')).total).toBe(0);
   const { groups: events } = await list('group=event&state=open');
   expect(events).toMatchObject([
-    { key: 'far too warm', total: 1, severity: 'critical' },
-    { key: 'too warm', total: 2, severity: 'warning' },
-    { key: '1/1/1', total: 1, severity: 'info' },
+    { name: 'far too warm', total: 1, severity: 'critical' },
+    { name: 'too warm', total: 2, severity: 'warning' },
+    { name: '1/1/1', total: 1, severity: 'info' },
   ]);
   const { groups: labels } = await list('group=label');
-  expect(labels?.map(({ key, total, severity }) => [key, total, severity])).toEqual([
+  expect(labels?.map(({ name, total, severity }) => [name, total, severity])).toEqual([
     ['cold', 2, 'critical'],
     ['munich', 1, 'critical'],
     ['berlin', 2, 'warning'],

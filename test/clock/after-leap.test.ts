@@ -150,6 +150,15 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
     expect(await minutes('alarm', 'ends_at')).toBeNull();
   });
 
+  test('a closed alarm opens again after as long as it would have', async () => {
+    const leapTs = nowTs + 365 * 24 * hourMs;
+    await openAlarm({ closed_at: leapTs, again_at: leapTs + hourMs / 2, extreme_due_at: leapTs });
+    await bringBack(database.db, nowTs, waits);
+    expect(await minutes('alarm', 'closed_at')).toBe(0);
+    expect(await minutes('alarm', 'again_at')).toBe(30);
+    expect(await minutes('alarm', 'extreme_due_at')).toBe(0);
+  });
+
   test('no mail waits, counts against its recipient, or remains valid for longer than it says', async () => {
     const [leapTs, { accountId }] = [nowTs + 365 * 24 * hourMs, device];
     await run(

@@ -39,7 +39,7 @@ describe.skipIf(browserPath === null)('the pages of the console', () => {
     await page.getByRole('link', { name: 'Cold room 1' }).click();
     const chart = page.locator('.chart .u-over').first();
     await chart.hover({ position: { x: 200, y: 60 } });
-    expect(await page.locator('.readout').first().innerText()).toMatch(/\d\s°C$/);
+    await expect.poll(() => page.locator('.tip').first().innerText()).toMatch(/\d\s°C/);
     await chart.dragTo(chart, {
       sourcePosition: { x: 300, y: 60 },
       targetPosition: { x: 500, y: 60 },

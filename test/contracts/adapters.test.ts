@@ -14,6 +14,11 @@ const adapters = [
     inside: /\.emit\('readable'|\.read = |\.read\.call|\._handle\b/,
   },
   {
+    file: 'connector/mqtt/listeners.ts',
+    contract: 'ws',
+    inside: /\b_receiver\b|\b_bufferedBytes\b/,
+  },
+  {
     file: 'connector/bridge/mqtt-js.ts',
     contract: 'mqtt',
     inside: /\.handleMessage\b|\.options\.\w+ =|(connack|keepalive) timeout|\[0x40, 2,/,

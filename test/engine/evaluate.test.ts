@@ -37,6 +37,7 @@ describe('a firing', () => {
         tells: 'alarm',
         isFirst: true,
         ageMs: 0,
+        began: { ts: 4, arrivedTs: 4 },
         actions: {
           cloud: { sendEvent: false, sendLog: false, sendPush: true },
           display: { showText: 'HOT' },

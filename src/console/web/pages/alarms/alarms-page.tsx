@@ -116,14 +116,14 @@ function Choice({ name, label, options }: ChoiceProps) {
 
 /** The matching alarms by event or label, the worst and largest group first; each is a filter. */
 function Groups({ groups }: { groups: readonly AlarmGroup[] }) {
-  const name = queryOf('group') === 'label' ? 'label' : 'event';
+  const by = queryOf('group') === 'label' ? 'label' : 'event';
   return (
     <section class="panel panel-flush" aria-label={t('alarms.group')}>
       <ul class="alarm-rows">
-        {groups.map(({ key, total, severity, sinceTs }) => (
-          <li key={key} class="alarm-group">
-            <Link to={hereWith({ [name]: key, group: '', cursor: '' })} class="link">
-              {key || t('alarms.noLabel')}
+        {groups.map(({ name, total, severity, sinceTs }) => (
+          <li key={name} class="alarm-group">
+            <Link to={hereWith({ [by]: name, group: '', cursor: '' })} class="link">
+              {name || t('alarms.noLabel')}
             </Link>
             <strong>{formatNumber(total)}</strong>
             <span class="muted">{t(`severity.${severity}`)}</span>
