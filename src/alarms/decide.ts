@@ -66,10 +66,11 @@ export class AlarmDecider {
    */
   async decide(tx: Sql, signals: readonly AlarmSignal[]): Promise<OpenedAlarms> {
     const deps = this.#deps;
-    await noteLate(tx, signals.flatMap(lateOf));
     const deviceIds = [...new Set(signals.filter(decides).map(({ device }) => device.deviceId))];
-    if (deviceIds.length === 0) return new Map();
-    const loaded = await loadDevices(tx, deviceIds);
+    const loaded = deviceIds.length === 0 ? null : await loadDevices(tx, deviceIds);
+    // Whoever changes an alarm locks its device first.
+    await noteLate(tx, signals.flatMap(lateOf));
+    if (!loaded) return new Map();
     const stored = await listStoredReports(tx, reportsOf(signals));
     const nowTs = deps.clock();
     const at = { options: deps.rules, nowTs, asks: [] as PlannedAsk[] };
@@ -545,6 +546,7 @@ type AlarmTimer = {
 export function startAlarmTimer(options: TimerOptions): AlarmTimer {
   const { clock, pollIntervalMs, onError } = options;
   let running: Promise<void> | null = null;
+  let keeping: Promise<void> | null = null;
   let closed = false;
   let lastTs: number | null = null;
 
@@ -552,14 +554,22 @@ export function startAlarmTimer(options: TimerOptions): AlarmTimer {
     const nowTs = clock();
     let isMore = true;
     while (isMore && !closed) ({ isMore } = await runDue(options, nowTs));
-    isMore = true;
-    while (isMore && !closed)
-      ({ isMore } = await keepExtremes(options.db, options.findExtremes, nowTs));
     lastTs = nowTs;
   }
 
+  /** Beside the rest, because a range of measurements takes long to read, and nobody waits for its extreme. */
+  function keep(): void {
+    keeping ??= keepExtremes(options.db, options.findExtremes, clock(), onError)
+      .catch(onError)
+      .finally(() => {
+        keeping = null;
+      });
+  }
+
   function look(): void {
-    if (closed || running) return;
+    if (closed) return;
+    keep();
+    if (running) return;
     running = runAll()
       .catch(onError)
       .finally(() => {
@@ -574,7 +584,7 @@ export function startAlarmTimer(options: TimerOptions): AlarmTimer {
     async close() {
       closed = true;
       clearInterval(timer);
-      await running;
+      await Promise.all([running, keeping]);
     },
   };
 }

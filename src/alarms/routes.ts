@@ -311,7 +311,7 @@ const actOf = (account: Account, request: RequestInfo): Act => ({
 /** Where a page ends: the next one begins with alarms older than this. */
 const AlarmCursor = z.object({
   id: z.int().min(0),
-  key: z.union([z.string(), z.int()]).optional(),
+  key: z.union([Text, z.int().min(0)]).optional(),
 });
 
 const AlarmQuery = z.object({
@@ -510,7 +510,12 @@ async function findPage(
     return found.map((one) => ({ one, place: { id: one.alarm.alarmId } }));
   }
   const after = cursor && { id: cursor.id, key: cursor.key ?? cursor.id };
-  if (after && (typeof after.key === 'string') !== (sort === 'name'))
+  const isOfOrder =
+    sort === 'name'
+      ? typeof after?.key === 'string'
+      : typeof after?.key === 'number' &&
+        (sort !== 'severity' || after.key < Severity.options.length);
+  if (after && !isOfOrder)
     throw invalid([{ path: 'cursor', message: 'is not a cursor of this order' }]);
   const places = await searchAlarms(sql, asked, { order: sort, after, limit: limit + 1 });
   const byId = new Map(places.map((place) => [place.id, place]));

@@ -391,9 +391,21 @@ function fireAlarm(device: DeviceDraft, fired: FiredAlarm): void {
     if (fired.tells === 'alarm') refuse(device, fired.event, 'too-old');
     return;
   }
+  const kept = device.open.get(nameKey(fired.of));
+  if (kept && wasOver(kept.alarm, fired))
+    close(device, kept, kept.alarm.endsAs ?? 'cleared', fired.arrivedTs);
   const draft = device.open.get(nameKey(fired.of)) ?? open(device, fired);
   goOn(device, draft, fired);
   if (fired.tells === 'alarm') tellFiring(device, draft, fired);
+}
+
+/**
+ * Whether the alarm had been over for longer than it is kept open when what fires now began, by their measurements. In
+ * a backlog they arrive within moments of each other.
+ */
+function wasOver({ endsTs, overTs, actions }: Alarm, { began, event }: FiredAlarm): boolean {
+  if (endsTs === null || overTs === null) return false;
+  return (began?.ts ?? event.ts) > overTs + (actions.keepMs ?? 0);
 }
 
 function fireNotice(device: DeviceDraft, fired: FiredAlarm): void {

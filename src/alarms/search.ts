@@ -34,16 +34,18 @@ const rank = `case a.severity when 'info' then 0 when 'warning' then 1 else 2 en
 
 /** The matching alarms as `m`; `$1` to `$7` come from `valuesOf`. */
 function matching({ state }: AlarmSearch): string {
-  const ofState = state ? `and ${inState[state]}` : '';
-  const isBounded = state === undefined || state === 'closed';
-  const source = isBounded
-    ? `(select * from alarm a where a.account_id = $1 ${ofState} order by a.id desc limit ${mostClosed})`
-    : `(select * from alarm a where a.account_id = $1 ${ofState})`;
+  const ofState = state && state !== 'closed' ? `and ${inState[state]}` : '';
+  const open = `select * from alarm a where a.account_id = $1 and a.closed_at is null ${ofState}`;
+  const closed = `
+    (select * from alarm a where a.account_id = $1 and ${inState.closed} order by a.id desc limit ${mostClosed})`;
+  const source = { open, acknowledged: open, closed, any: `${open} union all ${closed}` }[
+    state ?? 'any'
+  ];
   return `
     matching as (
       select a.id, a.since_at, ${named} as event, ${rank} as rank, d.labels,
              lower(coalesce(d.name, '')) as name
-        from ${source} a
+        from (${source}) a
         join device d on d.id = a.device_id and d.account_id = a.account_id
        where ($2::text[] is null or d.labels && $2)
          and ($3::uuid is null or d.uuid = $3)

@@ -49,7 +49,9 @@ export async function reserveIds(tx: Sql, count: number): Promise<number[]> {
  * quota is deleted when it closes; if the same transaction opened it, it is never written.
  */
 export async function saveAlarms(tx: Sql, all: readonly Changed[]): Promise<void> {
-  const isGone = ({ isBeyondQuota, closedTs }: Alarm) => isBeyondQuota && closedTs !== null;
+  // One that may open again is still needed.
+  const isGone = ({ isBeyondQuota, closedTs, againTs }: Alarm) =>
+    isBeyondQuota && closedTs !== null && againTs === null;
   const changed = all.filter(({ isNew, alarm }) => !(isNew && isGone(alarm)));
   if (changed.length === 0) return;
   const fresh = changed.filter(({ isNew }) => isNew);
@@ -215,7 +217,10 @@ async function listOpen(tx: Sql, deviceIds: readonly number[]): Promise<Alarm[]>
     text: `
       select ${alarmColumns}
         from alarm a
-       where a.device_id = any($1::bigint[]) and (a.closed_at is null or a.again_at is not null)
+       where a.id = any(array(
+               select id from alarm where device_id = any($1::bigint[]) and closed_at is null
+                union
+               select id from alarm where device_id = any($1::bigint[]) and again_at is not null))
        order by a.id
          for no key update`,
     values: [deviceIds],

@@ -96,16 +96,29 @@ const alarmsAtOnce = 20;
 
 type Due = Timed & { alarmId: number; dueTs: string };
 
-/** Writes the extremes of closed alarms that are due. Returns whether there may be more. */
+/** How long an alarm waits whose extreme could not be read, ms. */
+const retryMs = 3_600_000;
+
+/** Writes extremes of closed alarms that are due. One that cannot be read waits, so that others have theirs. */
 export async function keepExtremes(
   sql: Sql,
   find: FindExtremes,
   nowTs: WallMs,
-): Promise<{ isMore: boolean }> {
-  const due = await listDue(sql, nowTs);
-  for (const alarm of due) {
+  onError: (error: unknown) => void,
+): Promise<void> {
+  for (const alarm of await listDue(sql, nowTs)) {
     const asked = askedOf(alarm, nowTs);
-    const [found = null] = asked ? await find(sql, [asked], mostKept) : [];
+    let found: AlarmValue | null = null;
+    try {
+      [found = null] = asked ? await find(sql, [asked], mostKept) : [];
+    } catch (error) {
+      onError(error);
+      await sql.query('update alarm set extreme_due_at = ms_to_timestamp($2) where id = $1', [
+        alarm.alarmId,
+        nowTs + retryMs,
+      ]);
+      continue;
+    }
     await sql.query({
       name: 'alarms-keep-extreme',
       // Another late measurement may have come meanwhile: then it is due again.
@@ -117,7 +130,6 @@ export async function keepExtremes(
       values: [alarm.alarmId, JSON.stringify(found ? [found] : []), alarm.dueTs],
     });
   }
-  return { isMore: due.length === alarmsAtOnce };
 }
 
 async function listDue(sql: Sql, nowTs: WallMs): Promise<Due[]> {
@@ -139,6 +151,13 @@ async function listDue(sql: Sql, nowTs: WallMs): Promise<Due[]> {
   }));
 }
 
+/**
+ * How many alarms of a device that ended since its late measurement are looked at for each sense, the newest first, and
+ * how many of them look for their extremes again. Whoever sends late values waits with others for the transaction.
+ */
+const mostEnded = 200;
+const mostLate = 100;
+
 /** Measurements of a device that came late: closed alarms into whose time they fall look for their extremes again. */
 export async function noteLate(
   tx: Sql,
@@ -149,17 +168,20 @@ export async function noteLate(
     name: 'alarms-note-late',
     text: `
       with inside as (
-        select a.id
+        select ended.id
           from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[])
             as l (device_id, s_id, from_ts, to_ts)
-          join alarm a
-            on a.device_id = l.device_id and a.over_at >= ms_to_timestamp(l.from_ts)
-           and coalesce(a.began_at, a.since_at) <= ms_to_timestamp(l.to_ts)
-           and a.s_ids @> array[l.s_id]
-         where a.closed_at is not null
-         order by a.id
-           for no key update of a)
-      update alarm a set extreme_due_at = clock_timestamp() from inside i where a.id = i.id`,
+         cross join lateral (
+           select * from alarm
+            where device_id = l.device_id and over_at >= ms_to_timestamp(l.from_ts)
+            order by over_at desc
+            limit ${mostEnded}) ended
+         where coalesce(ended.began_at, ended.since_at) <= ms_to_timestamp(l.to_ts)
+           and ended.s_ids @> array[l.s_id] and ended.closed_at is not null
+         limit ${mostLate}),
+      locked as (
+        select id from alarm where id in (select id from inside) order by id for no key update)
+      update alarm a set extreme_due_at = clock_timestamp() from locked l where a.id = l.id`,
     values: [
       late.map(({ deviceId }) => deviceId),
       late.map(({ sId }) => sId),

@@ -1,4 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
+import { noteLate } from '../../src/alarms/values.ts';
+import { insertDevice } from '../ingest/harness.ts';
+import { testDatabase } from '../support/database.ts';
 import { runOn, schema } from '../support/template.ts';
 import { addDevice, listAlarms, openHouse, send, tooWarm, type House } from './house.ts';
 
@@ -64,4 +67,25 @@ it('keeps the least value below a limit, and none where a cause has both limits 
     .toReversed()
     .map(({ extreme }) => extreme.map(({ val }) => val));
   expect(extremes).toEqual([[-3], [], [], [-3]]);
+});
+
+it('a late value has few alarms looked at again, however many it falls into', async () => {
+  const database = await testDatabase('postgresql');
+  ends.push(() => database.drop());
+  const { db } = database;
+  const device = await insertDevice(db);
+  await db.query(
+    `insert into alarm (account_id, device_id, device_uuid, p_id, pu_id, st_id, ev_id, tells, is_reported, is_global,
+                        since_at, last_firing_at, event, actions, s_ids, began_at, over_at, closed_at)
+     select $1, $2, $3, '', 1, 1, 1, 'alarm', false, false, at, at, '{}', '{}', '{0x1}', at, at + interval '1 min', now()
+       from (select now() - n * interval '1 min' as at from generate_series(1, 500) n) a`,
+    [device.accountId, device.deviceId, device.uuid],
+  );
+  const fromTs = Date.now() - 1_000 * minute;
+  await noteLate(db, [{ deviceId: device.deviceId, sId: '0x1', fromTs, toTs: Date.now() }]);
+  const due = `select from alarm where extreme_due_at is not null and began_at > now() - interval '201 min'`;
+  expect((await db.query(due)).rows).toHaveLength(100);
+  expect((await db.query('select from alarm where extreme_due_at is not null')).rows).toHaveLength(
+    100,
+  );
 });

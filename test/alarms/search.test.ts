@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
+import { runOn, schema } from '../support/template.ts';
 import { openHouse, tooWarm, type House } from './house.ts';
 
 const ends: (() => Promise<unknown>)[] = [];
@@ -99,4 +100,27 @@ it('counts what matches, however much of it is listed, and groups it by event or
     ['berlin', 2, 'warning'],
     ['', 1, 'warning'],
   ]);
+});
+
+it.each([
+  ['severity', { id: 1, key: 3_000_000_000 }],
+  ['severity', { id: 1, key: 'Berlin 1' }],
+  ['name', { id: 1, key: '\u0000' }],
+  ['name', { id: 1, key: 1 }],
+])('a cursor of the order %s that it did not give is refused: %j', async (sort, cursor) => {
+  const text = Buffer.from(JSON.stringify(cursor)).toString('base64url');
+  await expect(list(`sort=${sort}&cursor=${text}`)).rejects.toThrow('400');
+});
+
+it('an open alarm is found and counted, however many have closed since', async () => {
+  const columns = `account_id, device_id, device_uuid, p_id, pu_id, st_id, ev_id, tells, is_reported, is_global,
+                   since_at, last_firing_at, event, actions, s_ids`;
+  await runOn(house.service.databaseUrl, (client) =>
+    client.query(
+      `insert into ${schema}.alarm (${columns}, closed_at)
+       select ${columns}, now() from ${schema}.alarm, generate_series(1, 12501)`,
+    ),
+  );
+  expect((await list('counts=true&limit=1')).total).toBe(4 + 50_000);
+  expect(await names('sort=oldest&limit=4')).toEqual(all.toReversed());
 });
