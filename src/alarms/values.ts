@@ -67,8 +67,9 @@ export function askedOf(alarm: Timed, nowTs: WallMs): AskedExtreme | null {
   return null;
 }
 
-/** For a list of a hundred open alarms: as many as come in a week at one in half a minute. */
+/** How many values of an open alarm are looked at, as many as come in a week at one in half a minute; and of a page. */
 const mostAsked = 20_000;
+const mostOfPage = 500_000;
 
 /** The extremes of open alarms, by their numbers. Alarms that have none are missing. */
 export async function readExtremes(
@@ -81,7 +82,8 @@ export async function readExtremes(
     const one = askedOf(alarm, nowTs);
     return one ? [{ ...one, alarmId: alarm.alarmId }] : [];
   });
-  const found = await find(sql, asked, mostAsked);
+  const most = Math.min(mostAsked, Math.floor(mostOfPage / Math.max(1, asked.length)));
+  const found = await find(sql, asked, most);
   return new Map(
     asked.flatMap(({ alarmId }, place) => {
       const value = found[place];
