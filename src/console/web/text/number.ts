@@ -3,11 +3,12 @@
  * cannot stand between thousands. Null if it is no number, or one that may mean two things, as `1,5.3` does.
  */
 export function parseNumber(text: string, locale: string): number | null {
-  // All kinds of minus and of space that keyboards and spreadsheets insert.
+  // All kinds of minus that keyboards and spreadsheets insert, and of space between thousands.
   const typed = text
     .trim()
     .replace(/^[\u2010-\u2015\u2212]/, '-')
-    .replaceAll(/[\s\u00a0\u202f'’]/g, '');
+    .replace(/^([+-])\s+/, '$1')
+    .replaceAll(/(?<=\d)[\s'’](?=\d{3}(?!\d))/g, '');
   const plain = plainOf(typed, decimalOf(locale));
   if (!/^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(plain)) return null;
   const number = Number(plain);
@@ -17,7 +18,7 @@ export function parseNumber(text: string, locale: string): number | null {
 /** With a point before the decimals, and nothing between thousands. */
 function plainOf(text: string, decimal: '.' | ','): string {
   const group = decimal === '.' ? ',' : '.';
-  const groups = new RegExp(`^[+-]?\\d{1,3}(?:\\${group}\\d{3})+(?:\\${decimal}|$)`);
+  const groups = new RegExp(`^[+-]?[1-9]\\d{0,2}(?:\\${group}\\d{3})+(?:\\${decimal}|$)`);
   if (groups.test(text)) return text.replaceAll(group, '').replace(decimal, '.');
   // The other sign can only be that of the decimals here.
   return text.includes(decimal) ? text.replace(decimal, '.') : text.replace(group, '.');

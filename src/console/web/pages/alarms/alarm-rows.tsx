@@ -126,28 +126,28 @@ const atOnce = 4;
 function Selected({ alarms, latestOf, onEnd }: SelectedProps) {
   const [asking, setAsking] = useState<'snooze' | 'close' | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const [done, setDone] = useState<number | null>(null);
+  const [progress, setProgress] = useState<{ done: number; of: number } | null>(null);
   const holding = alarms.filter((alarm) => whyOpen(alarm, latestOf(alarm)) !== '').length;
   const each = async (work: (alarm: ListedAlarm) => Promise<unknown>) => {
     setAsking(null);
     setError(null);
-    setDone(0);
+    const of = alarms.length;
+    setProgress({ done: 0, of });
     const left = [...alarms];
-    let ended = 0;
+    const failures: unknown[] = [];
+    let done = 0;
     const lane = async () => {
       for (let next = left.pop(); next; next = left.pop()) {
-        await work(next);
-        setDone((ended += 1));
+        // One that is refused does not keep the others from it.
+        await work(next).catch((thrown: unknown) => failures.push(thrown));
+        setProgress({ done: (done += 1), of });
       }
     };
-    try {
-      await Promise.all(Array.from({ length: atOnce }, lane));
-      say(count('alarms.handled', ended));
-      onEnd();
-    } catch (thrown) {
-      setError(thrown);
-    }
-    setDone(null);
+    await Promise.all(Array.from({ length: atOnce }, lane));
+    setProgress(null);
+    if (failures.length < of) say(count('alarms.handled', of - failures.length));
+    if (failures.length > 0) setError(failures[0]);
+    else onEnd();
     reload('alarms/');
     await readOpenAlarms();
   };
@@ -155,16 +155,14 @@ function Selected({ alarms, latestOf, onEnd }: SelectedProps) {
   return (
     <section class="selection" aria-label={t('alarms.selection')}>
       <p class="selection-count" role="status">
-        {done === null
-          ? count('fleet.selected', alarms.length)
-          : t('jobs.progress', { done, of: alarms.length })}
+        {progress === null ? count('fleet.selected', alarms.length) : t('jobs.progress', progress)}
       </p>
       <div class="selection-actions">
         {open.length > 0 && (
           <button
             type="button"
             class="button button-soft"
-            disabled={done !== null}
+            disabled={progress !== null}
             onClick={() =>
               void each(({ alarmId, state }) =>
                 state === 'open' ? acknowledgeAlarm(alarmId) : Promise.resolve(),
@@ -177,7 +175,7 @@ function Selected({ alarms, latestOf, onEnd }: SelectedProps) {
         <button
           type="button"
           class="button"
-          disabled={done !== null}
+          disabled={progress !== null}
           onClick={() => setAsking('snooze')}
         >
           {t('alarms.snooze')}
@@ -185,7 +183,7 @@ function Selected({ alarms, latestOf, onEnd }: SelectedProps) {
         <button
           type="button"
           class="button"
-          disabled={done !== null}
+          disabled={progress !== null}
           onClick={() => setAsking('close')}
         >
           {t('alarms.close')}
@@ -200,7 +198,8 @@ function Selected({ alarms, latestOf, onEnd }: SelectedProps) {
           title={count('alarms.closeMany', alarms.length)}
           action={holding > 0 ? t('alarms.closeAnyway') : t('alarms.close')}
           onCancel={() => setAsking(null)}
-          onConfirm={() => each(({ alarmId }) => closeAlarm(alarmId, { force: true }))}
+          // Only what was asked about: one that holds by now is refused, and stays open.
+          onConfirm={() => each(({ alarmId }) => closeAlarm(alarmId, { force: holding > 0 }))}
         >
           {holding > 0 && <p>{count('alarms.closeHolding', holding)}</p>}
           <p class="fine">{t('alarms.closeHint')}</p>

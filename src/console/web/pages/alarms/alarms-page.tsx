@@ -64,7 +64,7 @@ export function AlarmsPage() {
           <>
             {groups && event === '' && <Groups groups={groups} />}
             {alarms.length === 0 ? (
-              <NoAlarms state={state} isOfAll={isOfAll} />
+              <NoAlarms state={state} isOfAll={isOfAll && found === 0} />
             ) : (
               <AlarmList alarms={alarms} hasDevice />
             )}
@@ -122,9 +122,14 @@ function Groups({ groups }: { groups: readonly AlarmGroup[] }) {
       <ul class="alarm-rows">
         {groups.map(({ name, total, severity, sinceTs }) => (
           <li key={name} class="alarm-group">
-            <Link to={hereWith({ [by]: name, group: '', cursor: '' })} class="link">
-              {name || t('alarms.noLabel')}
-            </Link>
+            {name === '' ? (
+              // No filter means devices without a label.
+              <span>{t('alarms.noLabel')}</span>
+            ) : (
+              <Link to={hereWith({ [by]: name, group: '', cursor: '' })} class="link">
+                {name}
+              </Link>
+            )}
             <strong>{formatNumber(total)}</strong>
             <span class="muted">{t(`severity.${severity}`)}</span>
             <span class="alarm-row-time">{formatTime(sinceTs)}</span>
