@@ -329,6 +329,15 @@ export function quietNow(quiet: Quiet | null | undefined, nowTs: WallMs): Quiet 
 /** An event's identifiers as one string, for maps. */
 export const nameKey = ({ puId, stId, evId }: EventName): string => `${puId}/${stId}/${evId}`;
 
+/** Nobody has been notified of it yet. */
+const unannounced = {
+  told: 'none',
+  notNotified: null,
+  announcedTs: null,
+  announcement: 0,
+  failures: 0,
+} satisfies Partial<Alarm>;
+
 /** The alarm that a firing opens; storing it assigns the `alarmId`. */
 function openedBy(
   signal: FiredSignal & { device: DeviceIdentity },
@@ -362,11 +371,7 @@ function openedBy(
     endsTs: null,
     endsAs: null,
     expiresTs: null,
-    told: 'none',
-    notNotified: null,
-    announcedTs: null,
-    announcement: 0,
-    failures: 0,
+    ...unannounced,
     nextTs: null,
     repeatMs: actions.repeatMs ?? null,
     waitsForFresh: false,
@@ -622,11 +627,7 @@ export function openAgain(device: DeviceDraft, nowTs: WallMs): void {
     const anew: Alarm = {
       ...alarm,
       alarmId: 0,
-      told: 'none',
-      notNotified: null,
-      announcedTs: null,
-      announcement: 0,
-      failures: 0,
+      ...unannounced,
       nextTs: alarm.tells === 'alarm' ? nowTs : null,
       expiresTs: closedWith?.expiresTs ?? null,
       acknowledgedTs: null,

@@ -1,4 +1,4 @@
-import { findExtremes } from '../../src/measurements/extremes.ts';
+import { findExtremes } from '../../src/measurements/store.ts';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { AlarmDecider, startAlarmTimer } from '../../src/alarms/decide.ts';
 import { Actions } from '../../src/contract/actions.ts';
