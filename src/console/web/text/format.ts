@@ -89,6 +89,21 @@ export function formatDuration(ms: number): string {
 const format = (number: number, unit: string) =>
   new Intl.NumberFormat(locale(), { style: 'unit', unit, unitDisplay: 'short' }).format(number);
 
+type Over = { ms: number; stat: 'avg' | 'sum' | 'delta' };
+type Compared = { relative?: unknown; negate?: unknown; over?: unknown };
+
+/** The statistic that a cause compares in place of values; null: it compares values. */
+export const statisticOf = ({ over }: Compared): Over | null => (over as Over | undefined) ?? null;
+
+/**
+ * Whether a cause compares the values that are shown, or their average: not a difference, a sum, or the opposite. Only
+ * then a value is above or below its limit.
+ */
+export const isPlain = (compared: Compared = {}): boolean =>
+  compared.relative !== true &&
+  compared.negate !== true &&
+  (statisticOf(compared)?.stat ?? 'avg') === 'avg';
+
 /** The condition of a cause: "above 8 °C"; empty if it accepts every value. */
 export function sayCondition(
   thresholds: Record<string, unknown>,

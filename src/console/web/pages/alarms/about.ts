@@ -1,6 +1,13 @@
 import type { LatestView, ListedAlarm } from '../../api/types.ts';
 import { now } from '../../app/now.ts';
-import { formatDuration, formatTime, formatValue, sayCondition } from '../../text/format.ts';
+import {
+  formatDuration,
+  formatTime,
+  formatValue,
+  isPlain,
+  statisticOf,
+  sayCondition,
+} from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 
 type Condition = ListedAlarm['conditions'][number];
@@ -18,10 +25,9 @@ type About = {
 
 /** `latest`: how the senses of its device are shown; a condition has its own name and unit, of when it opened. */
 export function aboutOf(alarm: ListedAlarm, latest: Latest): About {
-  const { conditions, extreme, firedWith, closedTs, values } = alarm;
+  const { conditions, extreme, closedTs, values } = alarm;
   const said = conditions.map((one) => sayOne(one)).filter((text) => text !== '');
-  const [furthest] = extreme;
-  const shown = furthest ?? (conditions.some(isLimit) ? firedWith[0] : undefined);
+  const [shown] = extreme;
   return {
     condition: said.join('; '),
     extreme: shown ? sayExtreme(shown, conditions, latest) : '',
@@ -30,18 +36,21 @@ export function aboutOf(alarm: ListedAlarm, latest: Latest): About {
   };
 }
 
-/** A name and what was compared: "Temperature above 8 °C". */
+/** A name and what was compared: "Temperature above 8 °C". Empty if words cannot say it in a line. */
 function sayOne({ sId, name, unit, thresholds, threshold }: Condition): string {
-  const { noneForMs, negate } = threshold;
+  const { noneForMs, negate, relative } = threshold;
+  const over = statisticOf(threshold);
   const who = name ?? sId;
   if (typeof noneForMs === 'number')
     return t('alarms.silent', { name: who, time: formatDuration(noneForMs) });
   const condition = sayCondition(thresholds, negate === true, { unit: unit ?? undefined });
-  return condition === '' ? '' : `${who} ${condition}`;
+  if (condition === '' || relative === true) return '';
+  if (!over) return `${who} ${condition}`;
+  return t(`alarms.over.${over.stat}`, { name: who, time: formatDuration(over.ms), condition });
 }
 
-const isLimit = ({ thresholds: { isGt, isLt } }: Condition) =>
-  typeof isGt === 'number' || typeof isLt === 'number';
+const isLimit = ({ threshold, thresholds: { isGt, isLt } }: Condition) =>
+  isPlain(threshold) && (typeof isGt === 'number' || typeof isLt === 'number');
 
 function sayExtreme(value: Value, conditions: readonly Condition[], latest: Latest): string {
   const peak = sayPeak(value, conditions, latest);
@@ -93,8 +102,9 @@ export function isBeyond(
 ): boolean {
   if (typeof val !== 'number') return false;
   return alarms.some(({ conditions }) =>
-    conditions.some(({ sId: of, thresholds: { isGt, isLt } }) => {
-      if (of !== sId) return false;
+    conditions.some((condition) => {
+      const { isGt, isLt } = condition.thresholds;
+      if (condition.sId !== sId || !isLimit(condition)) return false;
       return (typeof isGt === 'number' && val > isGt) || (typeof isLt === 'number' && val < isLt);
     }),
   );

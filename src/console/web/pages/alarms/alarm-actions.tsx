@@ -114,8 +114,7 @@ export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
       )}
       {(asking === 'snooze' || asking === 'mute') && (
         <QuietDialog
-          what={asking}
-          alarm={alarm}
+          {...askQuiet(asking, alarm)}
           onCancel={() => setAsking(null)}
           onQuiet={(body) => void quiet(body)}
         />
@@ -171,20 +170,33 @@ function NoteDialog({ title, action, hint, onCancel, onSend }: NoteProps) {
   );
 }
 
+/** What the dialog says of one alarm, or of its device. */
+function askQuiet(what: 'snooze' | 'mute', { eventName: name, deviceName }: ListedAlarm) {
+  const device = deviceName || t('fleet.unnamed');
+  return what === 'snooze'
+    ? {
+        title: t('quiet.snoozeTitle', { name }),
+        hint: t('quiet.snoozeHint', { device }),
+        action: t('alarms.snooze'),
+      }
+    : {
+        title: t('quiet.muteTitle', { device }),
+        hint: t('quiet.muteHint'),
+        action: t('alarms.mute'),
+      };
+}
+
 type QuietProps = {
-  what: 'snooze' | 'mute';
-  alarm: ListedAlarm;
+  title: string;
+  hint?: string;
+  action: string;
   onCancel: () => void;
   onQuiet: (quiet: Quiet) => void;
 };
 
 /** For how long notifications are suppressed, and why. */
-function QuietDialog({ what, alarm, onCancel, onQuiet }: QuietProps) {
+export function QuietDialog({ title, hint, action, onCancel, onQuiet }: QuietProps) {
   const [quiet, setQuiet] = useState<AskedQuiet>();
-  const { eventName: name } = alarm;
-  const device = alarm.deviceName || t('fleet.unnamed');
-  const title =
-    what === 'snooze' ? t('quiet.snoozeTitle', { name }) : t('quiet.muteTitle', { device });
   const send = (event: SubmitEvent) => {
     event.preventDefault();
     if (quiet) onQuiet(quietFromNow(quiet));
@@ -192,16 +204,14 @@ function QuietDialog({ what, alarm, onCancel, onQuiet }: QuietProps) {
   return (
     <Dialog title={title} onClose={onCancel}>
       <form class="form" onSubmit={send}>
-        <p class="fine">
-          {what === 'snooze' ? t('quiet.snoozeHint', { device }) : t('quiet.muteHint')}
-        </p>
+        {hint && <p class="fine">{hint}</p>}
         <QuietFields onChange={setQuiet} />
         <div class="dialog-buttons">
           <button type="button" class="button" onClick={onCancel}>
             {t('common.cancel')}
           </button>
           <button type="submit" class="button button-main">
-            {t(what === 'snooze' ? 'alarms.snooze' : 'alarms.mute')}
+            {action}
           </button>
         </div>
       </form>

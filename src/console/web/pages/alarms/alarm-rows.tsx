@@ -3,8 +3,7 @@ import { reload } from '../../api/cache.ts';
 import { acknowledgeAlarm, closeAlarm, snoozeAlarm } from '../../api/events.ts';
 import type { LatestView, ListedAlarm } from '../../api/types.ts';
 import { readOpenAlarms } from '../../app/stream.ts';
-import { Confirm, Dialog } from '../../parts/dialog.tsx';
-import { type AskedQuiet, QuietFields, quietFromNow } from '../../parts/form.tsx';
+import { Confirm } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Problem, say } from '../../parts/panel.tsx';
@@ -12,6 +11,7 @@ import { formatDuration, formatFullTime } from '../../text/format.ts';
 import { now } from '../../app/now.ts';
 import { count, t } from '../../text/t.ts';
 import { aboutOf, beganOf, overOf, whyOpen } from './about.ts';
+import { QuietDialog } from './alarm-actions.tsx';
 import { AlarmBody } from './alarm-card.tsx';
 
 type RowsProps = {
@@ -206,39 +206,13 @@ function Selected({ alarms, latestOf, onEnd }: SelectedProps) {
         </Confirm>
       )}
       {asking === 'snooze' && (
-        <SnoozeMany
+        <QuietDialog
+          title={t('alarms.snooze')}
+          action={t('alarms.snooze')}
           onCancel={() => setAsking(null)}
-          onSnooze={(quiet) => {
-            const body = quietFromNow(quiet);
-            void each(({ alarmId }) => snoozeAlarm(alarmId, body));
-          }}
+          onQuiet={(quiet) => void each(({ alarmId }) => snoozeAlarm(alarmId, quiet))}
         />
       )}
     </section>
-  );
-}
-
-type SnoozeProps = { onCancel: () => void; onSnooze: (quiet: AskedQuiet) => void };
-
-function SnoozeMany({ onCancel, onSnooze }: SnoozeProps) {
-  const [quiet, setQuiet] = useState<AskedQuiet>();
-  const send = (event: SubmitEvent) => {
-    event.preventDefault();
-    if (quiet) onSnooze(quiet);
-  };
-  return (
-    <Dialog title={t('alarms.snooze')} onClose={onCancel}>
-      <form class="form" onSubmit={send}>
-        <QuietFields onChange={setQuiet} />
-        <div class="dialog-buttons">
-          <button type="button" class="button" onClick={onCancel}>
-            {t('common.cancel')}
-          </button>
-          <button type="submit" class="button button-main">
-            {t('alarms.snooze')}
-          </button>
-        </div>
-      </form>
-    </Dialog>
   );
 }

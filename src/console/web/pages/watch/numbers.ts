@@ -1,4 +1,5 @@
 import type { Purpose } from '../../api/types.ts';
+import { isPlain } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 
 /** A number that a value is compared with, and where it stands in the purposes. */
@@ -8,10 +9,13 @@ export type Limit = {
   sId: string;
   which: 'isGt' | 'isLt';
   value: number;
-  /** The event's own name, and the states that it leads from and to. */
+  /** The event's own name, and the names of the states that it leads from and to. */
   name: string;
   from: string;
   to: string | null;
+  /** The same states by number. `fromStId` is null in a global state: it meets every other. */
+  fromStId: number | null;
+  toStId: number | null;
 };
 
 type Cause = Purpose['states'][number]['events'][number]['causes'][number];
@@ -23,14 +27,14 @@ type Cause = Purpose['states'][number]['events'][number]['causes'][number];
 export function limitsIn(purposes: readonly Purpose[]): Limit[] | null {
   const found: Limit[] = [];
   for (const [p, { states }] of purposes.entries())
-    for (const [s, { stId, name: from, events }] of states.entries())
+    for (const [s, { stId, name: from, isGlobal, events }] of states.entries())
       for (const [e, { name = '', causes, actions }] of events.entries()) {
         if (causes.every(({ thresholds }) => Object.keys(thresholds).length === 0)) continue;
         const [cause, ...more] = causes;
         const which = cause && more.length === 0 ? onlyLimit(cause) : null;
         if (!cause || which === null) return null;
         const target = states.find((state) => state.stId === actions.engine?.gotoStId);
-        const to = target && target.stId !== stId ? (target.name ?? String(target.stId)) : null;
+        const other = target && target.stId !== stId ? target : null;
         const value = cause.thresholds[which] ?? 0;
         found.push({
           at: [p, s, e],
@@ -39,7 +43,9 @@ export function limitsIn(purposes: readonly Purpose[]): Limit[] | null {
           value,
           name,
           from: from ?? String(stId),
-          to,
+          to: other && (other.name ?? String(other.stId)),
+          fromStId: isGlobal ? null : stId,
+          toStId: other && other.stId,
         });
       }
   return found.length === 0 ? null : found;
@@ -47,7 +53,7 @@ export function limitsIn(purposes: readonly Purpose[]): Limit[] | null {
 
 function onlyLimit({ threshold, thresholds }: Cause): 'isGt' | 'isLt' | null {
   const [which, ...others] = Object.keys(thresholds);
-  if (others.length > 0 || threshold?.relative || threshold?.negate) return null;
+  if (others.length > 0 || !isPlain(threshold)) return null;
   return which === 'isGt' || which === 'isLt' ? which : null;
 }
 
@@ -67,6 +73,13 @@ export function withNumbers(
   return changed;
 }
 
+/** Whether a device can be where both are looked at: in one state, or moved from either to the other. */
+function meets(one: Limit, other: Limit): boolean {
+  const isEverywhere = one.fromStId === null || other.fromStId === null;
+  const isSame = one.fromStId === other.fromStId;
+  return isEverywhere || isSame || (other.toStId === one.fromStId && one.toStId === other.fromStId);
+}
+
 /**
  * What is wrong with each limit; empty if nothing is. Two limits of one sense contradict each other if all values are
  * beyond one of them: in one state, or in two states that lead to each other, where a value would move the device
@@ -79,9 +92,7 @@ export function contradictions(limits: readonly Limit[], values: readonly number
     const isBeyond = limits.some((other, n) => {
       if (other.which !== 'isGt' || other.sId !== limit.sId || other.at[0] !== limit.at[0])
         return false;
-      const meets =
-        other.from === limit.from || (other.to === limit.from && limit.to === other.from);
-      return meets && value > (values[n] ?? other.value);
+      return meets(limit, other) && value > (values[n] ?? other.value);
     });
     return isBeyond ? t('watch.wrong.numbers') : '';
   });

@@ -2,6 +2,7 @@ import type { Purpose, Sense } from '../../api/types.ts';
 import { formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { nameOfSense } from '../../api/devices.ts';
+import { kindOf } from '../device/chart/points.ts';
 
 /** What somebody is notified of, of one sense. An absent member asks for nothing. */
 export type Limit = {
@@ -47,8 +48,13 @@ const always = 4;
 /**
  * A purpose that watches for everything. Messages contain the event names, so these say what happened. A limit with
  * `back` needs states: the device is within the limits, above or below; everything else is in a global state.
+ * `silent`: the senses that must all be silent.
  */
-export function purposeOf(rules: Rules, senses: readonly Sense[]): Purpose {
+export function purposeOf(
+  rules: Rules,
+  senses: readonly Sense[],
+  silent: readonly Sense[] = senses,
+): Purpose {
   const actions = {
     alarm: true,
     cloud: { sendEvent: true, sendPush: true },
@@ -58,7 +64,7 @@ export function purposeOf(rules: Rules, senses: readonly Sense[]): Purpose {
   };
   const stated = senses.find(({ sId }) => rules.limits[sId]?.back !== undefined);
   const events = senses.flatMap((sense) => watchedOf(sense, rules.limits[sense.sId] ?? noLimit));
-  const silence = silenceOf(rules.silentMs, senses);
+  const silence = silenceOf(rules.silentMs, silent);
   let evId = 0;
   const numbered = (watched: readonly Watched[]) =>
     watched.map((event) => ({ evId: (evId += 1), eventLog: true, actions, ...event }));
@@ -199,6 +205,7 @@ export function rulesIn(purposes: readonly Purpose[], senses: readonly Sense[]):
   const limits: Record<string, Limit> = {};
   let [silentMs, keepMs] = [0, 0];
   let severity: Severity = 'warning';
+  const heard = new Set<string>();
   for (const { stId, events } of purpose.states)
     for (const event of events) {
       const [cause] = event.causes;
@@ -207,12 +214,23 @@ export function rulesIn(purposes: readonly Purpose[], senses: readonly Sense[]):
       keepMs = event.actions.keepMs ?? keepMs;
       severity = event.actions.severity ?? severity;
       const known = limits[cause.sId] ?? noLimit;
-      if (cause.threshold?.noneForMs === undefined)
-        limits[cause.sId] = { ...known, ...limitIn(stId, cause, known) };
+      if (cause.threshold?.noneForMs !== undefined)
+        for (const { sId } of event.causes) heard.add(sId);
+      else limits[cause.sId] = { ...known, ...limitIn(stId, cause, known) };
     }
   const rules = { limits, silentMs, keepMs, severity };
-  // What these rules write must be what is installed, whatever the language of its names.
-  return essence(purposeOf(rules, senses)) === essence(purpose) ? rules : null;
+  if (senses.some((sense) => isHidden(sense, limits[sense.sId] ?? noLimit))) return null;
+  // What these rules write must be what is installed, whatever the language of its names. A sense that was added since
+  // is not waited for yet.
+  const silent = senses.filter(({ sId }) => heard.has(sId));
+  return essence(purposeOf(rules, senses, silent)) === essence(purpose) ? rules : null;
+}
+
+/** Whether the form has no field for a limit: those of a switch are its two values. */
+function isHidden(sense: Sense, { on, above, below, back, rise, fall }: Limit): boolean {
+  return kindOf(sense, { points: [] }) === 'switch'
+    ? [above, below, back, rise, fall].some((each) => each !== undefined)
+    : on !== undefined;
 }
 
 function limitIn(
@@ -270,6 +288,16 @@ export function problemsOf({ limits }: Rules, senses: readonly Sense[]): Wrong[]
       at('above', t('watch.wrong.never', { limit: value(max) }));
     if (min !== undefined && below !== undefined && below <= min)
       at('below', t('watch.wrong.never', { limit: value(min) }));
+    if (min !== undefined && above !== undefined && above < min)
+      at('above', t('watch.wrong.always', { limit: value(min) }));
+    if (max !== undefined && below !== undefined && below > max)
+      at('below', t('watch.wrong.always', { limit: value(max) }));
+    // No value would be far enough back, so that the alarm would never be over.
+    const lowest = min !== undefined && above !== undefined ? above - min : Infinity;
+    const highest = max !== undefined && below !== undefined ? max - below : Infinity;
+    const most = Math.min(lowest, highest);
+    if (back !== undefined && back >= most && most > 0)
+      at('back', t('watch.wrong.backNever', { limit: value(short(most)) }));
     for (const [field, number] of Object.entries({ back, rise, fall }))
       if (number !== undefined && number <= 0) at(field, t('watch.wrong.positive'));
     if (back !== undefined && above === undefined && below === undefined)

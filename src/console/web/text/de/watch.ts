@@ -32,6 +32,10 @@ export const watch: Record<keyof typeof en, string> = {
   'watch.wrong.pair': 'Muss kleiner sein als {above}: Sonst ist jeder Wert ein Alarm.',
   'watch.wrong.never':
     'Der Sensor nimmt keinen Wert jenseits von {limit} an. Dieser Alarm käme nie.',
+  'watch.wrong.always':
+    'Der Sensor nimmt nur Werte jenseits dieser Grenze an, ab {limit}: Jeder Wert wäre ein Alarm.',
+  'watch.wrong.backNever':
+    'Muss kleiner sein als {limit}: So weit zurück nimmt der Sensor keinen Wert an, der Alarm endete nie.',
   'watch.wrong.positive': 'Geben Sie eine Zahl größer als 0 ein',
   'watch.wrong.back': 'Muss kleiner sein als {limit}, der Abstand zwischen den Grenzen.',
   'watch.wrong.backAlone': 'Geben Sie auch eine Grenze ein.',
@@ -39,7 +43,7 @@ export const watch: Record<keyof typeof en, string> = {
   'watch.wrong.numbers':
     'Darf nicht größer sein als die andere Grenze: Sonst liegt jeder Wert jenseits einer der beiden.',
   'watch.numbersHint':
-    'Dieses Gerät hat ein Profil mit Zuständen. Sie können hier seine Grenzen ändern. Alles andere bleibt, wie es ist.',
+    'Das Profil dieses Geräts stammt nicht von dieser Seite. Sie können hier seine Grenzen ändern. Alles andere bleibt, wie es ist.',
   'watch.isAbove': '{name} über',
   'watch.isBelow': '{name} unter',
   'watch.inState': 'Im Zustand „{from}“',

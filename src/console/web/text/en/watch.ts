@@ -29,14 +29,18 @@ export const watch = {
   'watch.wrong.pair': 'Must be less than {above}: otherwise every value is an alarm.',
   'watch.wrong.never':
     'The sensor accepts no value beyond {limit}, so this alarm would never open.',
+  'watch.wrong.always':
+    'The sensor accepts only values beyond this limit, from {limit}: every value would be an alarm.',
+  'watch.wrong.backNever':
+    'Must be less than {limit}: the sensor accepts no value that far back, so the alarm would never end.',
   'watch.wrong.positive': 'Enter a number greater than 0',
-  'watch.wrong.back': 'Must be less than {limit}, the room between the limits.',
+  'watch.wrong.back': 'Must be less than {limit}, the distance between the limits.',
   'watch.wrong.backAlone': 'Enter a limit above or below too.',
   'watch.wrong.backTwice': 'Only one sensor of a device can have a margin.',
   'watch.wrong.numbers':
     'Must be at most the limit above: otherwise every value is beyond one of the two.',
   'watch.numbersHint':
-    'This device has a profile with states. You can change its limits here; the rest stays as it is.',
+    'This page did not write the profile of this device. You can change its limits here; the rest stays as it is.',
   'watch.isAbove': '{name} above',
   'watch.isBelow': '{name} below',
   'watch.inState': 'In the state “{from}”',

@@ -49,17 +49,18 @@ export function Ranges({ range }: { range: Range }) {
 function ChooseRange({ range, onClose }: { range: Range; onClose: () => void }) {
   const zone = accountOf()?.timeZone ?? 'UTC';
   const [isWrong, setIsWrong] = useState(false);
-  const show = (span: Span) => {
+  const nowTs = now();
+  // Nothing is known of the time to come: what is open would be drawn to its end.
+  const show = ({ start, end }: Span) => {
     onClose();
-    showSpan(span);
+    showSpan({ start, end: Math.min(end, nowTs) });
   };
   const form = useForm(async (values) => {
     const [start, end] = ['from', 'to'].map((name) => tsOf(textOf(values, name), zone));
-    const isRight = start !== undefined && end !== undefined && end > start;
+    const isRight = start !== undefined && end !== undefined && end > start && start < nowTs;
     setIsWrong(!isRight);
     if (isRight) show({ start, end });
   });
-  const nowTs = now();
   const named = [
     { label: t('range.today'), span: dayAt(nowTs, zone, 0) },
     { label: t('range.yesterday'), span: dayAt(nowTs, zone, -1) },

@@ -1,5 +1,5 @@
 import type { Sense } from '../../../api/types.ts';
-import { formatValue } from '../../../text/format.ts';
+import { formatValue, isPlain } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab.ts';
 
@@ -18,8 +18,7 @@ export function limitsOf(
   );
   for (const { name: own, evId, actions, causes } of events) {
     for (const { sId: of, threshold, thresholds } of causes) {
-      const stat = threshold?.over?.stat ?? 'avg';
-      if (of !== sId || threshold?.relative || stat !== 'avg') continue;
+      if (of !== sId || !isPlain(threshold)) continue;
       const name = own || t('event.unknown', { id: evId });
       const add = (value: number | undefined, say: (limit: string) => string) => {
         if (value === undefined) return;

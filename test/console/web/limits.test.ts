@@ -1,0 +1,113 @@
+import { expect, test, vi } from 'vitest';
+import type { ListedAlarm, Purpose, Sense } from '../../../src/console/web/api/types.ts';
+import { aboutOf, isBeyond } from '../../../src/console/web/pages/alarms/about.ts';
+import { contradictions, limitsIn } from '../../../src/console/web/pages/watch/numbers.ts';
+import {
+  noLimit,
+  noRules,
+  problemsOf,
+  purposeOf,
+  rulesIn,
+} from '../../../src/console/web/pages/watch/rules.ts';
+
+// What the page's modules look at when they are loaded.
+vi.hoisted(() =>
+  Object.assign(globalThis, {
+    location: { pathname: '/console/', search: '' },
+    addEventListener: () => {},
+    document: { documentElement: {}, addEventListener: () => {} },
+  }),
+);
+
+const temperature = { sId: '0x1', name: 'Temperature', unit: '°C' } as Sense;
+const humidity = { sId: '0x2', name: 'Humidity', unit: '%' } as Sense;
+const door = { sId: '0x3', name: 'Door', min: 0, max: 1 } as Sense;
+
+/** An alarm of one condition, which nothing else is known of. */
+const alarmOf = (thresholds: object, threshold: object = {}, val = 20) =>
+  ({
+    conditions: [{ sId: '0x1', name: 'Temperature', unit: '°C', thresholds, threshold }],
+    firedWith: [{ sId: '0x1', val, ts: 1 }],
+    extreme: [],
+    values: [],
+    closedTs: null,
+  }) as unknown as ListedAlarm;
+
+test('a value is beyond a limit only where values are compared with it', () => {
+  const at = { sId: '0x1', val: 20 };
+  expect(isBeyond(at, [alarmOf({ isGt: 8 })])).toBe(true);
+  expect(isBeyond(at, [alarmOf({ isGt: 21 })])).toBe(false);
+  const others = [{ over: { ms: 1, stat: 'delta' } }, { relative: true }, { negate: true }];
+  for (const threshold of others)
+    expect(isBeyond(at, [alarmOf({ isGt: 8 }, threshold)])).toBe(false);
+});
+
+test('a rise is said as a rise, and the value that opened an alarm is not its peak', () => {
+  const rise = alarmOf({ isGt: 3 }, { over: { ms: 3_600_000, stat: 'delta' } });
+  expect(aboutOf(rise, undefined).condition).toMatch(/^Temperature: change over 1 h.* above 3/);
+  expect(aboutOf(alarmOf({ isGt: 8 }), undefined)).toMatchObject({ extreme: '', peak: '' });
+});
+
+test('a profile that the form wrote is the form\u2019s also after a sensor was added', () => {
+  const rules = {
+    ...noRules,
+    limits: { '0x1': { ...noLimit, above: 8 } },
+    silentMs: 900_000,
+  };
+  const purposes = [purposeOf(rules, [temperature])];
+  expect(rulesIn(purposes, [temperature, humidity])).toMatchObject({ silentMs: 900_000 });
+  // All of them are waited for once it is saved again.
+  const saved = purposeOf(rules, [temperature, humidity]);
+  expect(JSON.stringify(saved)).toContain('"sId":"0x2"');
+});
+
+test('limits that the form has no field for are not taken into it', () => {
+  const rules = { ...noRules, limits: { '0x3': { ...noLimit, above: 0.5 } } };
+  expect(rulesIn([purposeOf(rules, [door])], [door])).toBeNull();
+  expect(limitsIn([purposeOf(rules, [door])])).toMatchObject([{ which: 'isGt', value: 0.5 }]);
+});
+
+test.each([
+  [{ above: 8, back: 60 }, ['back']],
+  [{ below: 50, back: 20 }, ['back']],
+  [{ above: -50 }, ['above']],
+  [{ below: 70 }, ['below']],
+  [{ above: 60 }, ['above']],
+  [{ above: 8, below: 9 }, ['below']],
+  [{ above: 8, below: 2, back: 1 }, []],
+])('of a sensor from -40 to 60 the limits %j are wrong in %j', (limit, fields) => {
+  const sense = { ...temperature, min: -40, max: 60 };
+  const wrong = problemsOf({ ...noRules, limits: { '0x1': { ...noLimit, ...limit } } }, [sense]);
+  expect(wrong.map(({ field }) => field)).toEqual(fields.map((field) => `${field}:0x1`));
+});
+
+const event = (thresholds: object, gotoStId?: number, threshold?: object) => ({
+  evId: 1,
+  actions: gotoStId === undefined ? {} : { engine: { gotoStId } },
+  causes: [{ sId: '0x1', orderId: 0, thresholds, threshold }],
+});
+const profile = (...states: object[]) => [{ puId: 1, initStId: 1, states }] as unknown as Purpose[];
+
+test('limits contradict each other where a device can be in both states, whatever their names', () => {
+  const named = { name: 'the same' };
+  const wrongIn = (...states: object[]) => {
+    const limits = limitsIn(profile(...states)) ?? [];
+    return contradictions(
+      limits,
+      limits.map(({ value }) => value),
+    ).filter((text) => text !== '');
+  };
+  const low = { stId: 1, ...named, events: [event({ isLt: 5 })] };
+  const high = { stId: 2, ...named, events: [event({ isGt: 3 })] };
+  expect(wrongIn(low, high)).toEqual([]);
+  expect(wrongIn(low, { ...high, isGlobal: true })).toHaveLength(1);
+  expect(wrongIn({ ...low, events: [...low.events, event({ isGt: 3 })] })).toHaveLength(1);
+  // Each leads to the other.
+  const forth = { stId: 1, events: [event({ isGt: 3 }, 2)] };
+  expect(wrongIn(forth, { stId: 2, events: [event({ isLt: 5 }, 1)] })).toHaveLength(1);
+});
+
+test('a change is no limit that its number could be typed over as one', () => {
+  const change = event({ isGt: 3 }, undefined, { over: { ms: 3_600_000, stat: 'delta' } });
+  expect(limitsIn(profile({ stId: 1, events: [change] }))).toBeNull();
+});
