@@ -3,7 +3,7 @@ import { reload, revise, useQuery } from '../../api/cache.ts';
 import {
   getConfiguration,
   getDevice,
-  hear,
+  updateDevice,
   type ListedDevice,
   listRejections,
   sensesOf,
@@ -157,7 +157,7 @@ const followPresence = (key: string): (() => void) =>
     if (message.kind === 'ask-again' || isMove) reload(key);
     else
       revise<OneDevice>(key, (one) => {
-        const device = hear(one.device, message);
+        const device = updateDevice(one.device, message);
         return device === one.device ? one : { ...one, device };
       });
   });
