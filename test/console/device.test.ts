@@ -261,7 +261,11 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
       const installed = async () => {
         const headers = { Authorization: `Bearer ${token}` };
         const path = `${service.url}/v2/devices/${boxes}/configuration`;
-        const { currentProfile, pendingProfile } = await (await fetch(path, { headers })).json();
+        const answer = await fetch(path, { headers });
+        const { currentProfile, pendingProfile } = (await answer.json()) as Record<
+          'currentProfile' | 'pendingProfile',
+          { purposes?: unknown }
+        >;
         return JSON.stringify(pendingProfile.purposes ?? currentProfile.purposes);
       };
       const before = await installed();
