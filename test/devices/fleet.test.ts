@@ -100,7 +100,12 @@ test('is filtered by label, presence, state and profile, all at once', async () 
   expect(await of('online=true')).toMatchObject({ ...kinds, matching: 1 });
   expect(await of('presence=offline&profile=none')).toMatchObject({ ...kinds, matching: 1 });
   expect(await of('state=7:-2&profile=pending')).toMatchObject({
-    ...{ all: 3, within: 1, online: 0, offline: 1, pendingProfile: 0, matching: 0 },
+    all: 3,
+    within: 1,
+    online: 0,
+    offline: 1,
+    pendingProfile: 0,
+    matching: 0,
   });
 });
 

@@ -14,7 +14,8 @@ export type Seen = Pick<
 /**
  * - `refused`: its newest login was refused.
  * - `never`: it was added, and has not been heard.
- * - `online`, `no-value`, `sends-nothing`: it is connected, and measures; has measured nothing yet; or nothing for long.
+ * - `online`, `no-value`, `sends-nothing`: it is connected, and measures, has measured nothing yet, or nothing for
+ *   long.
  * - `asleep`: it is not connected, and its next value is not overdue: it connects to send.
  * - `offline`: it is not connected, and should be, or its next value is overdue.
  * - `to-send`: it has no lasting connection, because it sends over HTTP or through a bridge.
@@ -58,7 +59,7 @@ function standingOnline({ valueTs, everyMs = 0 }: Seen, nowTs: number): Standing
 
 type Measured = { ts: number; beforeTs?: number | undefined };
 
-/** When a device's newest value was measured, and how long after the one before; undefined: its values are not known. */
+/** When a device's newest value was measured, and how long after the one before. `undefined`: not known yet. */
 export function rhythmOf(
   values: readonly Measured[] | undefined,
 ): Pick<Seen, 'valueTs' | 'everyMs'> {

@@ -19,7 +19,7 @@ import { AlarmBody } from './alarm-card.tsx';
 /** As many as the service lists at once. */
 const mostOfDevice = 100;
 
-/** A device's alarms that are not closed, open ones first, kept up to date. `total`: also those beyond what is listed. */
+/** A device's alarms that are not closed, open ones first, kept up to date. `total`: also those that are not listed. */
 export function useAlarmsOf(uuid: string): { alarms: readonly ListedAlarm[]; total: number } {
   const key = `alarms/of/${uuid}`;
   const { data } = useQuery(key, async (signal) => {
