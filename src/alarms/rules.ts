@@ -43,7 +43,7 @@ export function decide(device: DeviceDraft, signal: AlarmSignal): void {
       forget(device, (alarm) => endsByMove(alarm, signal.to, signal.isReport));
       return;
     case 'heard':
-      hear(device, signal);
+      announceOnFresh(device, signal);
       return;
     // It changes what is said of closed alarms, and opens or closes none.
     case 'late':
@@ -76,12 +76,12 @@ function forget({ lasting }: DeviceDraft, isOver: (alarm: Alarm) => boolean): vo
 }
 
 /** An alarm that began too long ago to be announced is announced by the next fresh measurement that leaves it open. */
-function hear(device: DeviceDraft, { sIds }: AlarmSignal & { kind: 'heard' }): void {
+function announceOnFresh(device: DeviceDraft, { sIds }: AlarmSignal & { kind: 'heard' }): void {
   for (const draft of device.open.values()) {
     const { alarm } = draft;
     const waits = alarm.waitsForFresh && alarm.announcedTs === null && draft.ask === null;
     if (!waits || alarm.endsTs !== null || !alarm.sIds.some((sId) => sIds.includes(sId))) continue;
-    if (whyNobody(device, alarm, true) !== null) continue;
+    if (reasonNotToNotify(device, alarm, true) !== null) continue;
     const { event, actions, eventName: name } = alarm;
     askPeople(device, draft, { device: alarm.device, event, actions, name, isFiring: false });
   }
@@ -481,7 +481,7 @@ function tellFiring(device: DeviceDraft, draft: AlarmDraft, fired: FiredAlarm): 
     refuse(device, event, 'same-episode');
     return;
   }
-  const why = whyNobody(device, alarm, isFresh);
+  const why = reasonNotToNotify(device, alarm, isFresh);
   if (!why) {
     askPeople(device, draft, fired);
     return;
@@ -493,7 +493,11 @@ function tellFiring(device: DeviceDraft, draft: AlarmDraft, fired: FiredAlarm): 
 }
 
 /** Why an alarm that is not announced must not be announced now; null: it depends on the channels. */
-function whyNobody(device: DeviceDraft, alarm: Alarm, isFresh: boolean): NotNotified | null {
+function reasonNotToNotify(
+  device: DeviceDraft,
+  alarm: Alarm,
+  isFresh: boolean,
+): NotNotified | null {
   if (!isFresh) return 'too-old';
   if (alarm.acknowledgedTs !== null) return 'acknowledged';
   return quietUntil(device, alarm.of) === null ? null : 'snoozed';

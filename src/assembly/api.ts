@@ -138,7 +138,7 @@ export async function startApi(
     ...config.http,
     places: shared.places,
     unreadBodies: shared.unreadBodies,
-    roomBytes: shared.memory.requestBytes,
+    requestBytes: shared.memory.requestBytes,
     isShort: shared.memory.isShort,
     ...(devices?.uplink ? inFrontOf(devices.uplink) : {}),
     isLeaving: shared.readiness.isStopping,

@@ -263,7 +263,7 @@ export async function startConnectorHttp(
     log: log.child({ component: 'http' }),
     clock,
     observe: metrics.observeHttp,
-    roomBytes: shared.memory.requestBytes,
+    requestBytes: shared.memory.requestBytes,
     isShort: shared.memory.isShort,
     isLeaving: readiness.isStopping,
   });

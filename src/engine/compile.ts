@@ -174,8 +174,8 @@ function compileEvent(
     causes.length > 0 &&
     causes.every(({ sId, needed, relative }) => sId === cause?.sId && needed === 1 && !relative);
   const target = targetOf(purpose, actions, initStIds);
-  const told = { causes, target, stId: state.stId, actions };
-  const tells = tellsOf(told, purpose, reaches('people'));
+  const compiled = { causes, target, stId: state.stId, actions };
+  const tells = tellsOf(compiled, purpose, reaches('people'));
   const hasEpisodes = tells === 'alarm' || tells === 'silent-alarm';
   if (hasEpisodes)
     for (const [at, keeps] of keepsBegin(causes).entries()) {
@@ -235,9 +235,9 @@ export type CompiledCause = {
   reads: Reads;
   thresholds: Thresholds;
   /** The thresholds as an event reports them: without long lists, which each event would store. */
-  toldThresholds: Thresholds;
+  reportedThresholds: Thresholds;
   /** The other part of its condition, as in the purpose; only what says something. */
-  toldThreshold: Record<string, unknown>;
+  reportedThreshold: Record<string, unknown>;
   /** Its limits, infinite if it has none, and its lists, null if it has none. */
   above: number;
   below: number;
@@ -294,8 +294,8 @@ function compileCause(cause: Cause): CompiledCause {
     orderId: cause.orderId ?? 0,
     reads,
     thresholds,
-    toldThresholds: withoutLongLists(thresholds),
-    toldThreshold: Object.fromEntries(
+    reportedThresholds: withoutLongLists(thresholds),
+    reportedThreshold: Object.fromEntries(
       Object.entries(threshold ?? {}).filter(([, value]) => value !== undefined && value !== false),
     ),
     above: thresholds.isGt ?? -Infinity,

@@ -140,9 +140,9 @@ function agreedOf(
   agreed: Agreed,
   time: CauseTime | null,
 ) {
-  const { sId: _sId, ...told } = senseOf(cause, agreed);
+  const { sId: _sId, ...sense } = senseOf(cause, agreed);
   const compared = time?.compared ?? comparedOf(cause, collected);
-  return compared === undefined ? told : { ...told, compared };
+  return compared === undefined ? sense : { ...sense, compared };
 }
 
 /** A live event. `rung`: it notified people, and does not again until a cause disagrees or its state is entered. */

@@ -237,13 +237,13 @@ function detailOf(
   collected: CauseEvidence,
   known: number | undefined,
 ): CauseDetail {
-  const { sId, orderId, toldThresholds, negate, needed } = cause;
+  const { sId, orderId, reportedThresholds, negate, needed } = cause;
   const { matched, of } = collected;
   const compared = known ?? comparedOf(cause, collected);
   const detail: CauseDetail = {
     sId,
     orderId,
-    thresholds: toldThresholds,
+    thresholds: reportedThresholds,
     negate,
     matched,
     of,

@@ -39,7 +39,7 @@ export type AppOptions = {
   /** Whether the service is about to stop: then each answer ends its connection. */
   isLeaving?: () => boolean;
   /** Memory for all requests together, from their bodies to their answers, in bytes; 128 MiB. */
-  roomBytes?: number;
+  requestBytes?: number;
   /** Whether memory is short: then only probes and the status are answered. */
   isShort?: () => boolean;
   /** How long a streamed body may pause; 60 s. */
@@ -97,7 +97,7 @@ export function createApp(
     isShort = () => false,
   } = options;
   const readBody = createBodyReader(bodyLimitBytes);
-  const maxBytes = options.roomBytes ?? 134_217_728;
+  const maxBytes = options.requestBytes ?? 134_217_728;
   const reserveMemory = createReserveMemory({
     budget: new MemoryBudget({ maxBytes, ...waiting }),
     largeBudget: new MemoryBudget({ maxBytes: maxBytes / 2, ...waiting }),

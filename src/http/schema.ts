@@ -210,9 +210,15 @@ export const labelsQuery = z
   .meta({
     override: ({ jsonSchema }: { jsonSchema: object }) => {
       describeAs(jsonSchema, {
-        type: 'array',
-        items: { type: 'string', minLength: 1, maxLength: maxLabelLength },
-        maxItems: mostLabels,
+        // One alone is described too: programs generated from an earlier description pass a string.
+        anyOf: [
+          { type: 'string', minLength: 1, maxLength: maxLabelLength },
+          {
+            type: 'array',
+            items: { type: 'string', minLength: 1, maxLength: maxLabelLength },
+            maxItems: mostLabels,
+          },
+        ],
         description:
           'Only devices with this label; repeated, with all of these. A comma is part of a label.',
       });

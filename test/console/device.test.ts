@@ -160,7 +160,8 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.getByRole('button', { name: 'Create new password' }).click();
     await page.getByLabel(/^stops working now/).check();
     await checkPage(watched, 'device-rotate-light');
-    await page.getByRole('button', { name: 'Create new password' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Create new password' }).click();
     await expect.poll(() => page.locator('main').innerText()).not.toContain(device.deviceAuthToken);
     const shown = page.locator('.facts > div', { hasText: 'Password' }).locator('dd');
     const deviceAuthToken = await shown.innerText();
@@ -251,27 +252,50 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await watched.page.context().close();
   });
 
-  long('a profile with more than these alarms is replaced only after confirmation', async () => {
-    const { boxes } = filled.uuids;
-    const watched = await open('light', `watch/${boxes}`);
-    const { page } = watched;
-    await page.getByLabel('above').first().fill('7');
-    const save = page.getByRole('button', { name: 'Save alarms' });
-    await save.click();
-    const dialog = page.getByRole('dialog');
-    await dialog.getByText('Cold room').waitFor();
-    await checkPage(watched, 'watch-replace-light');
-    await dialog.getByRole('button', { name: 'Cancel' }).click();
-    const purposes = async () => {
-      const headers = { Authorization: `Bearer ${token}` };
-      const path = `${service.url}/v2/devices/${boxes}/configuration`;
-      return JSON.stringify(await (await fetch(path, { headers })).json());
-    };
-    expect(await purposes()).not.toContain('Limits');
-    await save.click();
-    await dialog.getByRole('button', { name: 'Replace the profile' }).click();
-    await page.getByText(/^Saved\./).waitFor();
-    expect(await purposes()).toContain('Limits');
-    await page.context().close();
-  });
+  long(
+    'of a profile with states the numbers change; the rest only after confirmation',
+    async () => {
+      const { boxes } = filled.uuids;
+      const watched = await open('light', `watch/${boxes}`);
+      const { page } = watched;
+      const installed = async () => {
+        const headers = { Authorization: `Bearer ${token}` };
+        const path = `${service.url}/v2/devices/${boxes}/configuration`;
+        const answer = await fetch(path, { headers });
+        const { currentProfile, pendingProfile } = (await answer.json()) as Record<
+          'currentProfile' | 'pendingProfile',
+          { purposes?: unknown }
+        >;
+        return JSON.stringify(pendingProfile.purposes ?? currentProfile.purposes);
+      };
+      const before = await installed();
+      expect(before).toContain('"isGt":8');
+      const save = page.getByRole('button', { name: 'Save limits' });
+      const saveAndComeBack = async () => {
+        await save.click();
+        await page.getByText(/^Saved\./).waitFor();
+        await page.goto(`${service.url}/console/watch/${boxes}`);
+      };
+      await page.getByLabel(/above/).first().fill('7');
+      await saveAndComeBack();
+      expect(await installed()).toBe(before.replace('"isGt":8', '"isGt":7'));
+
+      const dialog = page.getByRole('dialog');
+      const replace = page.getByRole('button', { name: 'Use simple limits instead' });
+      await replace.click();
+      await dialog.getByText('Cold room').waitFor();
+      await checkPage(watched, 'watch-replace-light');
+      await dialog.getByRole('button', { name: 'Cancel' }).click();
+      await replace.click();
+      await dialog.getByRole('button', { name: 'Enter simple limits' }).click();
+      await page.getByText(/^Saving replaces the whole profile/).waitFor();
+      expect(await installed()).toContain('"isGt":7');
+      await page.getByLabel('Alarm above').first().fill('9');
+      await saveAndComeBack();
+      const replaced = await installed();
+      expect(replaced).toContain('"isGt":9');
+      expect(replaced).not.toContain('Cold room');
+      await page.context().close();
+    },
+  );
 });

@@ -31,11 +31,15 @@ const asAccount = (id: number) => ({ headers: { authorization: `Bearer ${id}` } 
 
 // With so much memory that reserving the missing bodies would leave too little.
 test.each([
-  ['small', { bytes: 16_384, perAccount: 20, roomBytes: 9_487_184 }],
-  ['large', { bytes: 1_000_000, perAccount: 5, roomBytes: 8_300_000 }],
+  ['small', { bytes: 16_384, perAccount: 20, requestBytes: 9_487_184 }],
+  ['large', { bytes: 1_000_000, perAccount: 5, requestBytes: 8_300_000 }],
 ])('%s bodies that many accounts do not send leave room for others', async (_, of) => {
   const { route, underWay } = held(131_072);
-  http = await startTestHttp({ routes: [route, quick], authenticate, roomBytes: of.roomBytes });
+  http = await startTestHttp({
+    routes: [route, quick],
+    authenticate,
+    requestBytes: of.requestBytes,
+  });
   const slow = holdBodies(of.bytes, of.perAccount);
   await Promise.all(slow.map((socket) => once(socket, 'connect')));
   // Their headers were read.
@@ -50,7 +54,7 @@ test.each([
 
 test('a large body that does not arrive is given up for one that has', async () => {
   const { route, underWay } = held(1_024);
-  http = await startTestHttp({ routes: [route, quick], authenticate, roomBytes: 8 * mebibyte });
+  http = await startTestHttp({ routes: [route, quick], authenticate, requestBytes: 8 * mebibyte });
   const [slow, ...others] = holdBodies(1_000_000, 1);
   for (const socket of others) socket.destroy();
   const closed = slow && once(slow, 'close');
@@ -81,7 +85,7 @@ test.each([
   ['larger', 20_000],
 ])('a client that leaves before its %s body has come keeps no room', async (_, length) => {
   const { route, underWay } = held(mebibyte);
-  http = await startTestHttp({ routes: [route], roomBytes: mebibyte });
+  http = await startTestHttp({ routes: [route], requestBytes: mebibyte });
   const leaving = connect(http.port, '127.0.0.1');
   leaving.on('error', () => undefined);
   await once(leaving, 'connect');
@@ -102,7 +106,7 @@ test('a client that leaves during its authentication keeps no memory reserved', 
   const asked: (() => void)[] = [];
   http = await startTestHttp({
     routes: [route],
-    roomBytes: mebibyte,
+    requestBytes: mebibyte,
     authenticate: async (token) => {
       if (token === 'slow') await new Promise<void>((resolve) => asked.push(resolve));
       return { accountId: 1, accountUuid: 'u', sessionId: 's' };

@@ -16,7 +16,7 @@ const authorization = 'Bearer good';
 
 test('an account may use a quarter of the memory, others use the rest; waiting accounts take turns', async () => {
   const { route, underWay } = held(mebibyte);
-  http = await startTestHttp({ routes: [route, quick], roomBytes: 4 * mebibyte });
+  http = await startTestHttp({ routes: [route, quick], requestBytes: 4 * mebibyte });
   const post = () => http.fetch('/held', { method: 'POST', headers: { authorization } });
   const answers = [post(), post()];
   await expect.poll(() => underWay.length).toBe(1);
@@ -30,7 +30,7 @@ test('an account may use a quarter of the memory, others use the rest; waiting a
 
 test('answers that were small are expected to be small, and run at once', async () => {
   const { route, underWay } = held(mebibyte);
-  http = await startTestHttp({ routes: [route], roomBytes: 4 * mebibyte });
+  http = await startTestHttp({ routes: [route], requestBytes: 4 * mebibyte });
   const post = () => http.fetch('/held', { method: 'POST', headers: { authorization } });
   const first = post();
   await expect.poll(() => underWay.length).toBe(1);
@@ -44,7 +44,7 @@ test('answers that were small are expected to be small, and run at once', async 
 
 test('a request that waits too long is told to try again later, and gives up its place', async () => {
   const { route, underWay } = held(mebibyte);
-  http = await startTestHttp({ routes: [route], roomBytes: mebibyte });
+  http = await startTestHttp({ routes: [route], requestBytes: mebibyte });
   const post = () => http.fetch('/held', { method: 'POST', headers: { authorization } });
   const first = post();
   await expect.poll(() => underWay.length).toBe(1);
@@ -63,7 +63,7 @@ test('a request that waits too long is told to try again later, and gives up its
 
 test('bodies that are still being sent occupy memory until their connection is closed', async () => {
   const { route, underWay } = held(1_024);
-  http = await startTestHttp({ routes: [route, quick], roomBytes: 15 * mebibyte });
+  http = await startTestHttp({ routes: [route, quick], requestBytes: 15 * mebibyte });
   const head = [
     'POST /held HTTP/1.1',
     'Host: x',
@@ -118,7 +118,7 @@ test('requests that fail release their memory', async () => {
       throw new DomainError('not-found', 'Nothing.');
     },
   });
-  http = await startTestHttp({ routes: [fails], roomBytes: mebibyte });
+  http = await startTestHttp({ routes: [fails], requestBytes: mebibyte });
   for (let n = 0; n < 5; n += 1)
     expect((await http.fetch('/fails', { headers: { authorization } })).status).toBe(404);
 });

@@ -42,7 +42,7 @@ async function givenReaders(open: (socket: Socket) => void) {
   const { route, underWay } = held(1_024);
   http = await startTestHttp({
     routes: [pages, route],
-    roomBytes: 4 * mebibyte,
+    requestBytes: 4 * mebibyte,
     authenticate: async (token) => ({
       accountId: Number(token),
       accountUuid: token,

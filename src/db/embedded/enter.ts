@@ -250,7 +250,7 @@ async function handOver(
 ): Promise<void> {
   await withClient(connectionStringOf(address, admin, 'postgres'), async (client) => {
     if (await hasDatabase(client))
-      await refuseEarlierAt(connectionStringOf(address, admin, databaseName));
+      await refuseEarlierAt(connectionStringOf(address, admin, databaseName), log);
     await ensureRole(client, service);
     await ensureDatabase(client);
   });
@@ -306,8 +306,20 @@ async function hasDatabase(sql: Sql): Promise<boolean> {
   return rowCount !== 0;
 }
 
-async function refuseEarlierAt(url: string): Promise<void> {
-  refuseEarlier(await withClient(url, readSchemaState));
+/** Ends sessions that a killed start left behind: they may still lock the table that this reads. */
+async function refuseEarlierAt(url: string, log: LockOptions['log']): Promise<void> {
+  await withClient(url, async (client) => {
+    const { rowCount } = await client.query(
+      `select where to_regclass('public.migration') is not null`,
+    );
+    const tables = rowCount === 0 ? [] : ['public.migration'];
+    await withTablesLocked(
+      client,
+      tables,
+      async () => refuseEarlier(await readSchemaState(client)),
+      { log },
+    );
+  });
 }
 
 async function runAll(client: pg.Client, statements: string[]): Promise<void> {

@@ -86,7 +86,7 @@ export function describe(
     isGlobal: event.isGlobal,
     sIds: [...new Set(event.causes.map(({ sId }) => sId))],
     conditions: event.causes.map(
-      ({ sId, toldThreshold: threshold, toldThresholds: thresholds }) => {
+      ({ sId, reportedThreshold: threshold, reportedThresholds: thresholds }) => {
         const { name = null, unit = null } = senses.get(sId) ?? {};
         return { sId, name, unit, threshold, thresholds };
       },

@@ -34,13 +34,13 @@ const alarmOf = (thresholds: object, threshold: object = {}, val = 20) =>
     closedTs: null,
   }) as unknown as ListedAlarm;
 
-test('a value is beyond a limit only where values are compared with it', () => {
-  const at = { sId: '0x1', val: 20 };
-  expect(isBeyond(at, [alarmOf({ isGt: 8 })])).toBe(true);
-  expect(isBeyond(at, [alarmOf({ isGt: 21 })])).toBe(false);
-  const others = [{ over: { ms: 1, stat: 'delta' } }, { relative: true }, { negate: true }];
-  for (const threshold of others)
-    expect(isBeyond(at, [alarmOf({ isGt: 8 }, threshold)])).toBe(false);
+test('a value is beyond a limit only where it is more or less than that', () => {
+  const at = { deviceAuthUuid: 'd', sId: '0x1', ts: 1, val: 20 };
+  expect(isBeyond(at)).toBe(false);
+  expect(isBeyond({ ...at, above: 8 })).toBe(true);
+  expect(isBeyond({ ...at, above: 20, below: 20 })).toBe(false);
+  expect(isBeyond({ ...at, below: 21 })).toBe(true);
+  expect(isBeyond({ ...at, val: { lat: 52, long: 13 }, above: 8 })).toBe(false);
 });
 
 test('a rise is said as a rise, and the value that opened an alarm is not its peak', () => {

@@ -129,7 +129,7 @@ const notRefused = { refusedTs: undefined };
 const seenEveryMs = 10_000;
 
 /** Updates what is known of a device from the stream; returns the same object if nothing changes. */
-export function hear<D extends ListedDevice>(device: D, message: StreamMessage): D {
+export function updateDevice<D extends ListedDevice>(device: D, message: StreamMessage): D {
   const change = changeOf(device, message);
   return change ? { ...device, ...change } : device;
 }

@@ -112,22 +112,30 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
   );
 }
 
-type Said = { text: string; undo?: () => Promise<unknown> };
+type Said = { text: string; undo?: (() => Promise<unknown>) | undefined };
 
-const said = signal<Said>({ text: '' });
-let timer: ReturnType<typeof setTimeout> | undefined;
+const said = signal<readonly Said[]>([]);
 
-/** Shows a short message about what was done; with `undo` for as long as that can be taken back. */
+const drop = (one: Said): void => void (said.value = said.value.filter((each) => each !== one));
+
+/**
+ * Shows a short message about what was done, in place of the one before; with `undo` beside others, for as long as
+ * that can be taken back.
+ */
 export function say(text: string, undo?: { forMs: number; run: () => Promise<unknown> }): void {
-  said.value = undo ? { text, undo: undo.run } : { text };
-  clearTimeout(timer);
-  timer = setTimeout(() => (said.value = { text: '' }), undo?.forMs ?? 5_000);
+  const one: Said = { text, undo: undo?.run };
+  const undoable = said.value.filter((each) => each.undo);
+  said.value = [...undoable.slice(undo ? 1 - mostUndoable : 0), one];
+  setTimeout(() => drop(one), undo?.forMs ?? 5_000);
 }
 
-async function takeBack(): Promise<void> {
-  const { undo } = said.value;
+/** More would cover the page. */
+const mostUndoable = 3;
+
+async function takeBack(one: Said): Promise<void> {
+  drop(one);
   try {
-    await undo?.();
+    await one.undo?.();
     say(t('common.undone'));
   } catch (error) {
     say(describeProblem(error));
@@ -137,16 +145,16 @@ async function takeBack(): Promise<void> {
 export function Toast() {
   return (
     <div class="toast" role="status" aria-live="polite">
-      {said.value.text !== '' && (
-        <p>
-          {said.value.text}
-          {said.value.undo && (
-            <button type="button" class="toast-undo" onClick={() => void takeBack()}>
+      {said.value.map((one) => (
+        <p key={one}>
+          {one.text}
+          {one.undo && (
+            <button type="button" class="toast-undo" onClick={() => void takeBack(one)}>
               {t('jobs.undo')}
             </button>
           )}
         </p>
-      )}
+      ))}
     </div>
   );
 }

@@ -2,7 +2,6 @@ import { useEffect } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
 import { listWatched } from '../../api/devices.ts';
 import { listAlarms } from '../../api/events.ts';
-import { useLatest } from '../../api/measurements.ts';
 import type { AlarmGroup, ListedAlarm } from '../../api/types.ts';
 import { here, hereWith, queryOf, setQuery } from '../../app/router.ts';
 import { onStream, openAlarms } from '../../app/stream.ts';
@@ -14,8 +13,7 @@ import { formatNumber, formatTime } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
 import { LabelFilter, SearchField } from '../fleet/filter.tsx';
 import { Pager } from '../fleet/fleet-page.tsx';
-import { AlarmCard } from './alarm-card.tsx';
-import { AlarmRows } from './alarm-rows.tsx';
+import { AlarmList, clearPicked } from './alarm-list.tsx';
 
 const states = ['open', 'acknowledged', 'closed'] as const;
 
@@ -39,6 +37,9 @@ export function AlarmsPage() {
       if (kind === 'alarm') again();
     });
   }, []);
+  // Which alarms, in whatever order: what was selected among others goes.
+  const which = JSON.stringify([state, device, label, search, event]);
+  useEffect(() => clearPicked, [which]);
   const isOfAll = device === '' && label === '' && search === '' && event === '';
   const found = query.data?.body.total;
   return (
@@ -66,7 +67,7 @@ export function AlarmsPage() {
             {alarms.length === 0 ? (
               <NoAlarms state={state} isOfAll={isOfAll && found === 0} />
             ) : (
-              <AlarmList alarms={alarms} hasDevice />
+              <AlarmList key={which} alarms={alarms} hasDevice />
             )}
             <Pager next={next} />
           </>
@@ -120,7 +121,7 @@ function Groups({ groups }: { groups: readonly AlarmGroup[] }) {
   return (
     <section class="panel panel-flush" aria-label={t('alarms.group')}>
       <ul class="alarm-rows">
-        {groups.map(({ name, total, severity, sinceTs }) => (
+        {groups.map(({ name, total, severity, beganTs }) => (
           <li key={name} class="alarm-group">
             {name === '' ? (
               // No filter means devices without a label.
@@ -132,7 +133,9 @@ function Groups({ groups }: { groups: readonly AlarmGroup[] }) {
             )}
             <strong>{formatNumber(total)}</strong>
             <span class="muted">{t(`severity.${severity}`)}</span>
-            <span class="alarm-row-time">{formatTime(sinceTs)}</span>
+            <span class="alarm-row-time">
+              {t('alarms.groupSince', { time: formatTime(beganTs) })}
+            </span>
           </li>
         ))}
       </ul>
@@ -236,31 +239,3 @@ function Quiet() {
     : t('alarms.quietHint');
   return <Empty icon="check" title={title} hint={hint} />;
 }
-
-/** The alarms of many devices (`hasDevice`), or of one. One query reads all their senses. */
-export function AlarmList({ alarms, hasDevice = false }: ListProps) {
-  const uuids = [...new Set(alarms.map(({ deviceAuthUuid }) => deviceAuthUuid))];
-  const { data } = useLatest(uuids);
-  const latest = data && Map.groupBy(data, ({ deviceAuthUuid }) => deviceAuthUuid);
-  const latestOf = ({ deviceAuthUuid }: ListedAlarm) =>
-    latest && (latest.get(deviceAuthUuid) ?? []);
-  if (hasDevice && alarms.length > mostCards)
-    return <AlarmRows alarms={alarms} latestOf={latestOf} />;
-  return (
-    <ul class="alarms">
-      {alarms.map((alarm) => (
-        <AlarmCard
-          key={alarm.alarmId}
-          alarm={alarm}
-          hasDevice={hasDevice}
-          latest={latestOf(alarm)}
-        />
-      ))}
-    </ul>
-  );
-}
-
-/** A few alarms are cards, which say everything at once; more are rows. */
-const mostCards = 4;
-
-type ListProps = { alarms: readonly ListedAlarm[]; hasDevice?: boolean };

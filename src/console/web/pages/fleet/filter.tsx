@@ -18,7 +18,7 @@ type Chip = {
 };
 
 const chips: Chip[] = [
-  { key: 'fleet.all', filter: {}, count: 'all' },
+  { key: 'fleet.all', filter: {}, count: 'within' },
   { key: 'fleet.inAlarm', filter: { alarm: 'open' }, count: 'alarm', isBad: true },
   { key: 'fleet.refused', filter: { refused: 'true' }, count: 'refused', isBad: true },
   { key: 'fleet.online', filter: { presence: 'online' }, count: 'online' },

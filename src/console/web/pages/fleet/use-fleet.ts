@@ -1,6 +1,11 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { reload, reviseAll, useQuery, type Query } from '../../api/cache.ts';
-import { type FleetFilter, hear, listDevices, type ListedDevice } from '../../api/devices.ts';
+import {
+  type FleetFilter,
+  updateDevice,
+  listDevices,
+  type ListedDevice,
+} from '../../api/devices.ts';
 import { type LiveValue, onStream, type StreamMessage } from '../../app/stream.ts';
 import type { DeviceList } from '../../api/types.ts';
 import { now } from '../../app/now.ts';
@@ -80,7 +85,7 @@ function watchStream(shown: () => readonly ListedDevice[]): () => void {
 /** An unchanged answer stays the same object, so that rows are not drawn again. */
 function hearAll(message: StreamMessage): void {
   reviseAll<FleetAnswer>('fleet/', (answer) => {
-    const devices = answer.body.devices.map((device) => hear(device, message));
+    const devices = answer.body.devices.map((device) => updateDevice(device, message));
     const isSame = devices.every((device, n) => device === answer.body.devices[n]);
     return isSame ? answer : { ...answer, body: { ...answer.body, devices } };
   });

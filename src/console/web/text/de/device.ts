@@ -7,6 +7,8 @@ import type {
 export const device: Record<keyof typeof enDevice, string> = {
   'device.inState': '{state} seit {time}',
   'device.back': 'Alle Geräte',
+  'device.moreAlarms.one': '{count} weiterer Alarm dieses Geräts',
+  'device.moreAlarms.other': '{count} weitere Alarme dieses Geräts',
   'device.values': 'Jetzt',
   'device.noValue': 'Noch kein Wert',
   'device.nothingHint': 'Werte erscheinen hier, sobald das Gerät seine erste Nachricht sendet.',

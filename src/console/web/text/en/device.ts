@@ -1,6 +1,8 @@
 export const device = {
   'device.inState': '{state} since {time}',
   'device.back': 'All devices',
+  'device.moreAlarms.one': '{count} more alarm of this device',
+  'device.moreAlarms.other': '{count} more alarms of this device',
   'device.values': 'Now',
   'device.noValue': 'No value yet',
   'device.nothingHint': 'Values appear here as soon as the device sends its first message.',
