@@ -331,6 +331,13 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByText('The service is not responding').first().waitFor();
     await page.context().setOffline(false);
     await page.locator('.card .value').first().waitFor();
+    // And one whose service was away, of which the browser says nothing.
+    await page.goto(`${service.url}/console/alarms`);
+    await page.route('**/*', (route) => route.abort());
+    await page.getByRole('link', { name: 'Add device', exact: true }).click();
+    await page.getByText('The service is not responding').first().waitFor();
+    await page.unrouteAll();
+    await page.getByRole('heading', { name: 'Add a device' }).waitFor();
   });
 
   test('a session that ends keeps what was typed, and says that it ended', async () => {
