@@ -492,6 +492,9 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await row('Pantry')
       .getByText(/^too warm, since \d\d:\d\d$/)
       .waitFor();
+    await row('Pantry')
+      .getByText(/^warm since \d\d:\d\d$/)
+      .waitFor();
     await row('Pantry').locator('.beyond').getByText('13.4\u00a0°C').waitFor();
     await row('Pantry door').getByText('Online, no values yet').waitFor();
     expect(await row('Pantry door').locator('.beyond').count()).toBe(0);
@@ -527,18 +530,32 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       purposes,
     });
     await page.reload();
-    await page.getByText('All quiet').waitFor();
-    await page.getByText('1 device has no limits').waitFor();
-    for (const [place, { deviceAuthUuid, deviceAuthToken }] of batch.devices.slice(1).entries())
-      for (const val of [-20, -11.5 - place / 10])
+    // None of them has taken its profile yet, so nothing is watched.
+    await page.getByText('11 devices have not accepted their new profile yet').waitFor();
+    await page.getByText('Nothing is being watched').waitFor();
+    const watched = batch.devices.slice(1);
+    const sendAll = async (valueOf: (place: number) => number) => {
+      for (const [place, { deviceAuthUuid, deviceAuthToken }] of watched.entries())
         await fetch(`${service.url}/devices/${deviceAuthUuid}/up/measurements`, {
           method: 'POST',
           headers: {
             Authorization: `Bearer ${deviceAuthToken}`,
             'Content-Type': 'application/json',
           },
-          body: JSON.stringify({ sId: '0x10', val }),
+          body: JSON.stringify({ sId: '0x10', val: valueOf(place) }),
         });
+    };
+    await sendAll(() => -20);
+    await page.reload();
+    await page.getByText('All quiet').waitFor();
+    await page.getByText('The profiles of 11 devices watch their values').waitFor();
+    // What is not watched is the filter of those devices.
+    await page.getByRole('link', { name: '1 device has no limits' }).click();
+    await page.getByText('1 to 1 of 1').waitFor();
+    await page.getByRole('link', { name: 'Freezer 10', exact: true }).waitFor();
+    await page.getByText('Without a profile').waitFor();
+    await page.goBack();
+    await sendAll((place) => -11.5 - place / 10);
     const rows = page.locator('.alarm-row');
     await expect.poll(() => rows.count()).toBe(11);
     await expect.poll(() => page.getByRole('link', { name: /^Open/ }).innerText()).toContain('11');
