@@ -478,6 +478,24 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       .getByText(/^warm since \d\d:\d\d$/)
       .waitFor();
     await page.locator('.card .beyond').getByText('13.4\u00a0°C').waitFor();
+    // Its profile in words: both states, where it stands, when an event fires, and what it does.
+    await page.getByRole('link', { name: 'Profile', exact: true }).click();
+    const states = page.locator('.purpose-of-state');
+    await expect.poll(() => states.count()).toBe(2);
+    const [cold, warm] = await states.allInnerTexts();
+    expect(cold).toContain('begins here');
+    for (const part of [
+      'too warm',
+      'Temperature above 8\u00a0°C, in 2 of 2 values',
+      'Opens an alarm (Warning). Shows “Too warm: close the door” on the device. Moves the device to “warm”. Is recorded.',
+    ])
+      expect(cold).toContain(part);
+    expect(warm).toMatch(/^warm\s*now/);
+    expect(warm).toContain('Temperature below 6\u00a0°C, in 2 of 2 values');
+    await page.getByText('As JSON').click();
+    expect(JSON.parse(await page.locator('.watch-json pre').innerText())).toMatchObject([
+      { name: 'Cold room', states: [{ name: 'cold' }, { name: 'warm' }] },
+    ]);
     const quiet = {
       device: { name: 'Pantry door' },
       module: [{ moduleId: 'm', senses: [temperature] }],
