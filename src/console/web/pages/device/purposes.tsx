@@ -15,13 +15,13 @@ type PurposesProps = {
   now: { puId: number; stId: number } | null;
 };
 
-/** What a profile says, in words: its purposes, their states, when their events fire and what they do then; as JSON, too. */
+/** What a profile says, in words: its purposes, their states, when their events fire and what they do; as JSON, too. */
 export function Purposes({ purposes, senses, now }: PurposesProps) {
   return (
     <>
       {purposes.map((purpose) => (
         <section key={purpose.puId} class="purpose">
-          <h3>{nameOfPurpose(purpose)}</h3>
+          {purposes.length > 1 && <h3>{nameOfPurpose(purpose)}</h3>}
           {[...purpose.states]
             // What holds in every state stands above the others.
             .toSorted((a, b) => Number(b.isGlobal) - Number(a.isGlobal))
