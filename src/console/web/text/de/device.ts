@@ -331,6 +331,11 @@ export const chart: Record<keyof typeof enChart, string> = {
   'chart.before.1d': 'Der Tag davor',
   'chart.before.7d': 'Die Woche davor',
   'chart.addDevice': 'Weiteres Gerät',
+  'chart.partOf': '{text} {time}',
+  'chart.partsOf': '{text} {time}, {count}-mal',
+  'chart.limitSince': '{limit}, seit {from}',
+  'chart.limitThen': '{limit}, von {from} bis {to}',
+  'chart.goneDevice': 'Entferntes Gerät',
   'chart.dropDevice': '{name} aus den Diagrammen entfernen',
   'chart.csvCut':
     'Die Datei enthält die ältesten {most} Werte dieses Zeitraums. Wählen Sie für die übrigen einen kürzeren.',

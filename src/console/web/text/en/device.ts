@@ -309,6 +309,11 @@ export const chart = {
   'chart.before.1d': 'The day before',
   'chart.before.7d': 'The week before',
   'chart.addDevice': 'Another device',
+  'chart.partOf': '{text} {time}',
+  'chart.partsOf': '{text} {time}, {count} times',
+  'chart.limitSince': '{limit}, since {from}',
+  'chart.limitThen': '{limit}, from {from} to {to}',
+  'chart.goneDevice': 'Removed device',
   'chart.dropDevice': 'Remove {name} from the charts',
   'chart.csvCut':
     'The file has the oldest {most} values of this time. Choose a shorter time for the others.',
