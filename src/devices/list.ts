@@ -102,7 +102,8 @@ export function toFound(
   const protocol = connectors.get(row.connectorId)?.protocol;
   // If the connector is no longer configured, nothing better is known.
   const transport = connectors.get(row.heardAt)?.kind ?? 'mqtt';
-  const { openAlarms, alarmSinceTs, alarmName, refusedTs, mutedUntilTs, mutedReason } = row;
+  const { openAlarms, alarmSinceTs, alarmName, stateName, refusedTs, mutedUntilTs, mutedReason } =
+    row;
   return {
     ...toListed(keys, row),
     presence: presenceOf(row.connected ?? false, transport !== 'mqtt'),
@@ -112,6 +113,7 @@ export function toFound(
     ...(protocol === undefined ? {} : { protocol }),
     ...(alarmSinceTs === null ? {} : { alarmSinceTs }),
     ...(alarmName ? { alarmName } : {}),
+    ...(stateName ? { stateName } : {}),
     ...(refusedTs === null ? {} : { refusedTs }),
     ...(mutedUntilTs === null ? {} : { mutedUntilTs }),
     ...(mutedReason === null ? {} : { mutedReason }),
@@ -258,6 +260,8 @@ type FoundDevice = ListedDevice &
     alarmName: string | null;
     /** Null unless its newest login was refused. */
     refusedTs: number | null;
+    /** Of the state in its current profile; null or empty if there is only one, or it has no name. */
+    stateName: string | null;
     /** Null if it is not muted. */
     mutedUntilTs: number | null;
     /** Null if no reason was given, or if it is not muted. */
@@ -298,14 +302,28 @@ export async function findDevices(
           from refused_login r
          where r.account_id = $1 and r.is_open and r.device_id = any(array(select id from page))
          group by r.device_id
+      ), running as materialized (
+        select w.device_id, p.content_id
+          from device_profile w
+          join profile p on p.id = w.profile_id
+         where w.device_id = any(array(select id from page)) and w.state = 'current'
+      ), named as (
+        select c.id as content_id, (purpose ->> 'puId')::integer as pu_id, (own ->> 'stId')::integer as st_id,
+               own ->> 'name' as name
+          from profile_content c
+         cross join lateral json_array_elements(c.purposes) purpose
+         cross join lateral json_array_elements(purpose -> 'states') own
+         where c.id in (select content_id from running) and json_array_length(purpose -> 'states') > 1
       )
-      select page.*, ${searchedColumns},
+      select page.*, ${searchedColumns}, named.name as "stateName",
              d.connector_id as "connectorId",
              coalesce(page.heard_at, d.connector_id) as "heardAt",
              alarms.*, refused."refusedTs", m.until_at as "mutedUntilTs", m.reason as "mutedReason"
         from page
         join device d on d.id = page.id
         left join refused on refused.device_id = page.id ${joinMutes('$8', 'page.id')}
+        left join running on running.device_id = page.id
+        left join named using (content_id, pu_id, st_id)
        cross join lateral (
          select count(*)::integer as "openAlarms",
                 min(coalesce(a.began_at, a.since_at)) as "alarmSinceTs",

@@ -217,6 +217,10 @@ const Device = z
     alarmName: z.string().optional().meta({
       description: 'In pages: the event of the most severe open alarm, of several the oldest.',
     }),
+    stateName: z.string().optional().meta({
+      description:
+        'In pages: the name of `state` in the current profile; absent if its purpose has only one state.',
+    }),
     refusedTs: timestamp.optional().meta({
       description:
         'In pages: when a login of the device was last refused; absent if it has logged in since.',

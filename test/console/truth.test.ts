@@ -331,6 +331,13 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByText('The service is not responding').first().waitFor();
     await page.context().setOffline(false);
     await page.locator('.card .value').first().waitFor();
+    // And one whose service was away, of which the browser says nothing.
+    await page.goto(`${service.url}/console/alarms`);
+    await page.route('**/*', (route) => route.abort());
+    await page.getByRole('link', { name: 'Add device', exact: true }).click();
+    await page.getByText('The service is not responding').first().waitFor();
+    await page.unrouteAll();
+    await page.getByRole('heading', { name: 'Add a device' }).waitFor();
   });
 
   test('a session that ends keeps what was typed, and says that it ended', async () => {
@@ -471,6 +478,24 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       .getByText(/^warm since \d\d:\d\d$/)
       .waitFor();
     await page.locator('.card .beyond').getByText('13.4\u00a0°C').waitFor();
+    // Its profile in words: both states, where it stands, when an event fires, and what it does.
+    await page.getByRole('link', { name: 'Profile', exact: true }).click();
+    const states = page.locator('.purpose-of-state');
+    await expect.poll(() => states.count()).toBe(2);
+    const [cold, warm] = await states.allInnerTexts();
+    expect(cold).toContain('begins here');
+    for (const part of [
+      'too warm',
+      'Temperature above 8\u00a0°C, in 2 of 2 values',
+      'Opens an alarm (Warning). Shows “Too warm: close the door” on the device. Moves the device to “warm”. Is recorded.',
+    ])
+      expect(cold).toContain(part);
+    expect(warm).toMatch(/^warm\s*now/);
+    expect(warm).toContain('Temperature below 6\u00a0°C, in 2 of 2 values');
+    await page.getByText('As JSON').click();
+    expect(JSON.parse(await page.locator('.watch-json pre').innerText())).toMatchObject([
+      { name: 'Cold room', states: [{ name: 'cold' }, { name: 'warm' }] },
+    ]);
     const quiet = {
       device: { name: 'Pantry door' },
       module: [{ moduleId: 'm', senses: [temperature] }],
@@ -484,6 +509,9 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
         .filter({ has: page.getByRole('link', { name, exact: true }) });
     await row('Pantry')
       .getByText(/^too warm, since \d\d:\d\d$/)
+      .waitFor();
+    await row('Pantry')
+      .getByText(/^warm since \d\d:\d\d$/)
       .waitFor();
     await row('Pantry').locator('.beyond').getByText('13.4\u00a0°C').waitFor();
     await row('Pantry door').getByText('Online, no values yet').waitFor();
@@ -520,18 +548,32 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       purposes,
     });
     await page.reload();
-    await page.getByText('All quiet').waitFor();
-    await page.getByText('1 device has no limits').waitFor();
-    for (const [place, { deviceAuthUuid, deviceAuthToken }] of batch.devices.slice(1).entries())
-      for (const val of [-20, -11.5 - place / 10])
+    // None of them has taken its profile yet, so nothing is watched.
+    await page.getByText('11 devices have not accepted their new profile yet').waitFor();
+    await page.getByText('Nothing is being watched').waitFor();
+    const watched = batch.devices.slice(1);
+    const sendAll = async (valueOf: (place: number) => number) => {
+      for (const [place, { deviceAuthUuid, deviceAuthToken }] of watched.entries())
         await fetch(`${service.url}/devices/${deviceAuthUuid}/up/measurements`, {
           method: 'POST',
           headers: {
             Authorization: `Bearer ${deviceAuthToken}`,
             'Content-Type': 'application/json',
           },
-          body: JSON.stringify({ sId: '0x10', val }),
+          body: JSON.stringify({ sId: '0x10', val: valueOf(place) }),
         });
+    };
+    await sendAll(() => -20);
+    await page.reload();
+    await page.getByText('All quiet').waitFor();
+    await page.getByText('The profiles of 11 devices watch their values').waitFor();
+    // What is not watched is the filter of those devices.
+    await page.getByRole('link', { name: '1 device has no limits' }).click();
+    await page.getByText('1 to 1 of 1').waitFor();
+    await page.getByRole('link', { name: 'Freezer 10', exact: true }).waitFor();
+    await page.getByText('Without a profile').waitFor();
+    await page.goBack();
+    await sendAll((place) => -11.5 - place / 10);
     const rows = page.locator('.alarm-row');
     await expect.poll(() => rows.count()).toBe(11);
     await expect.poll(() => page.getByRole('link', { name: /^Open/ }).innerText()).toContain('11');

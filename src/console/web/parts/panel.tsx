@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren, ComponentType } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { Query } from '../api/cache.ts';
 import { ApiError } from '../api/request.ts';
 import { formatNumber } from '../text/format.ts';
@@ -159,13 +159,30 @@ export function Toast() {
   );
 }
 
-/** A script that could not be loaded is not asked for again by the browser: loads the page again once it is online. */
+const retryMs = 5_000;
+
+/**
+ * A script that could not be loaded is not asked for again by the browser: loads the page again once the service, which
+ * was away, answers. If it answers all the time, loading again would help nobody.
+ */
 export function useReloadOnline(hasFailed: boolean): void {
-  useEffect(() => {
+  // With the error on the screen, not a moment later: the browser says only once that it is online.
+  useLayoutEffect(() => {
     if (!hasFailed) return undefined;
-    const again = () => location.reload();
+    let wasAway = false;
+    const look = async () => {
+      const answer = await fetch(location.href, { method: 'HEAD' }).catch(() => null);
+      if (wasAway && answer?.ok) location.reload();
+      wasAway ||= answer === null;
+    };
+    const again = () => void look();
+    again();
+    const timer = setInterval(again, retryMs);
     addEventListener('online', again);
-    return () => removeEventListener('online', again);
+    return () => {
+      clearInterval(timer);
+      removeEventListener('online', again);
+    };
   }, [hasFailed]);
 }
 

@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
-import { listWatched } from '../../api/devices.ts';
+import { countWatched, type Watched } from '../../api/devices.ts';
 import { listAlarms } from '../../api/events.ts';
 import type { AlarmGroup, ListedAlarm } from '../../api/types.ts';
 import { here, hereWith, queryOf, setQuery } from '../../app/router.ts';
@@ -11,7 +11,7 @@ import { Answered, Empty } from '../../parts/panel.tsx';
 import { Chips } from '../../parts/status.tsx';
 import { formatNumber, formatTime } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
-import { LabelFilter, SearchField } from '../fleet/filter.tsx';
+import { LabelFilter, Only, SearchField } from '../fleet/filter.tsx';
 import { Pager } from '../fleet/fleet-page.tsx';
 import { AlarmList, clearPicked } from './alarm-list.tsx';
 
@@ -147,7 +147,13 @@ function Groups({ groups }: { groups: readonly AlarmGroup[] }) {
 function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
   const device = queryOf('device');
   if (device !== '')
-    return <Only text={t('alarms.ofDevice', { device: nameOf(device, alarms) })} name="device" />;
+    return (
+      <Only
+        text={t('alarms.ofDevice', { device: nameOf(device, alarms) })}
+        name="device"
+        drop={t('alarms.dropFilter')}
+      />
+    );
   return (
     <>
       <SearchField label={t('alarms.search')} />
@@ -168,24 +174,15 @@ function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
           text: t(each === '' ? 'alarms.group.none' : `alarms.group.${each}`),
         }))}
       />
-      {queryOf('event') !== '' && <Only text={queryOf('event')} name="event" />}
+      {queryOf('event') !== '' && (
+        <Only text={queryOf('event')} name="event" drop={t('alarms.dropFilter')} />
+      )}
     </>
   );
 }
 
 function nameOf(uuid: string, alarms: readonly ListedAlarm[]): string {
   return alarms.find(({ deviceAuthUuid }) => deviceAuthUuid === uuid)?.deviceName || uuid;
-}
-
-function Only({ text, name }: { text: string; name: 'device' | 'event' }) {
-  return (
-    <p class="only">
-      <span>{text}</span>
-      <button type="button" class="button" onClick={() => setQuery({ [name]: '', cursor: '' })}>
-        {t('alarms.dropFilter')}
-      </button>
-    </p>
-  );
 }
 
 type NoneProps = { state: 'open' | 'acknowledged' | 'closed'; isOfAll: boolean };
@@ -207,7 +204,7 @@ function Quiet() {
   const closed = useQuery('alarms/last', (signal) =>
     listAlarms({ state: 'closed', limit: 100 }, signal),
   );
-  const watched = useQuery('alarms/watched', listWatched).data;
+  const fleet = useQuery('alarms/watched', countWatched).data;
   if (acknowledged.data?.body.alarms.length)
     return (
       <Empty icon="check" title={t('alarms.inHand')} hint={t('alarms.inHandHint')}>
@@ -216,17 +213,15 @@ function Quiet() {
         </Link>
       </Empty>
     );
-  if (watched && watched.with === 0)
+  if (!fleet) return null;
+  if (fleet.watched === 0)
     return (
       <Empty
         icon="alarm"
         title={t('alarms.unwatched')}
-        hint={
-          watched.without === 0
-            ? t('alarms.noDevices')
-            : count('alarms.withoutLimits', watched.without)
-        }
+        {...(fleet.unwatched === 0 ? { hint: t('alarms.noDevices') } : {})}
       >
+        <Unwatched fleet={fleet} />
         <Link to="" class="button">
           {t('app.toFleet')}
         </Link>
@@ -234,8 +229,33 @@ function Quiet() {
     );
   const since = Math.max(...(closed.data?.body.alarms ?? []).map(({ closedTs }) => closedTs ?? 0));
   const title = since > 0 ? t('alarms.quietSince', { time: formatTime(since) }) : t('alarms.quiet');
-  const hint = watched?.without
-    ? count('alarms.withoutLimits', watched.without)
-    : t('alarms.quietHint');
-  return <Empty icon="check" title={title} hint={hint} />;
+  return (
+    <Empty icon="check" title={title} hint={count('alarms.watched', fleet.watched)}>
+      <Unwatched fleet={fleet} />
+    </Empty>
+  );
+}
+
+/** What nobody would hear of, whatever happened: each is a filter of the devices. */
+function Unwatched({ fleet }: { fleet: Watched }) {
+  const { unwatched, pending, away, refused } = fleet;
+  const lines = [
+    { number: unwatched, stem: 'alarms.withoutLimits', to: '?profile=none' },
+    { number: pending, stem: 'alarms.pendingProfile', to: '?profile=pending' },
+    { number: away, stem: 'alarms.notConnected', to: '?presence=offline' },
+    { number: refused, stem: 'alarms.refused', to: '?refused=true' },
+  ] as const;
+  return (
+    <ul class="empty-list">
+      {lines
+        .filter(({ number }) => number > 0)
+        .map(({ number, stem, to }) => (
+          <li key={stem}>
+            <Link to={to} class="link">
+              {count(stem, number)}
+            </Link>
+          </li>
+        ))}
+    </ul>
+  );
 }

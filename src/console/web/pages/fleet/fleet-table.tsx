@@ -249,6 +249,11 @@ function State({ device, values }: StateProps) {
       {!(isWrong && connected) && refusedTs === undefined && (
         <Status {...device} {...rhythmOf(values)} />
       )}
+      {device.stateName && (
+        <span class="fine" title={formatFullTime(device.state.ts)}>
+          {t('device.inState', { state: device.stateName, time: formatTime(device.state.ts) })}
+        </span>
+      )}
     </div>
   );
 }

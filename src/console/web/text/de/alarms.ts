@@ -10,8 +10,6 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.dropFilter': 'Alle Alarme anzeigen',
   'alarms.quiet': 'Alles in Ordnung',
   'alarms.quietSince': 'Alles in Ordnung seit {time}',
-  'alarms.quietHint':
-    'Kein Alarm ist offen. Legen Sie für ein Gerät Grenzen fest: Verletzt ein Wert eine Grenze, erscheint hier ein Alarm.',
   'alarms.selection': 'Ausgewählte Alarme',
   'alarms.handled.one': '{count} Alarm bearbeitet.',
   'alarms.handled.other': '{count} Alarme bearbeitet.',
@@ -25,6 +23,14 @@ export const alarms: Record<keyof typeof en, string> = {
     '{count} Gerät hat keine Grenzen. Für dieses Gerät öffnet sich kein Alarm.',
   'alarms.withoutLimits.other':
     '{count} Geräte haben keine Grenzen. Für diese Geräte öffnet sich kein Alarm.',
+  'alarms.watched.one': 'Das Profil von {count} Gerät überwacht seine Werte.',
+  'alarms.watched.other': 'Die Profile von {count} Geräten überwachen ihre Werte.',
+  'alarms.pendingProfile.one': '{count} Gerät hat sein neues Profil noch nicht angenommen.',
+  'alarms.pendingProfile.other': '{count} Geräte haben ihr neues Profil noch nicht angenommen.',
+  'alarms.notConnected.one': '{count} Gerät ist nicht verbunden.',
+  'alarms.notConnected.other': '{count} Geräte sind nicht verbunden.',
+  'alarms.refused.one': 'Die Anmeldung von {count} Gerät wird abgewiesen.',
+  'alarms.refused.other': 'Die Anmeldungen von {count} Geräten werden abgewiesen.',
   'alarms.withNote': 'Mit Notiz quittieren',
   'alarms.note': 'Notiz (freiwillig)',
   'alarms.noteHint': 'Was vorgefunden und was getan wurde. Die Notiz bleibt beim Alarm.',
