@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest';
-import { gapsIn, monthOf } from '../../../src/console/web/pages/record/record.ts';
+import { gapsIn } from '../../../src/console/web/pages/device/chart/points.ts';
+import { monthOf } from '../../../src/console/web/pages/record/record.ts';
 
 // What the page's modules look at when they are loaded.
 vi.hoisted(() =>
@@ -37,7 +38,10 @@ test.each([
   ['an hour between all is usual', [0, 4, 8], 10, []],
   ['no value at all', [], 12, [[0, 12]]],
 ])('times without values: %s', (_, places, end, gaps) => {
-  const found = gapsIn(places.map(bucket), { start: 0, end: end * quarter });
+  const found = gapsIn(
+    { points: places.map(bucket), widthMs: quarter },
+    { start: 0, end: end * quarter },
+  );
   expect(found.map(({ start, end }) => [start / quarter, end / quarter])).toEqual(gaps);
 });
 

@@ -4,7 +4,7 @@ import { listBuckets } from '../../api/measurements.ts';
 import type { BucketView, ListedAlarm, Sense } from '../../api/types.ts';
 import { dayOf, monthAt, tsOf } from '../../text/time.ts';
 import { beganOf, overOf } from '../alarms/about.ts';
-import { gapOf, kindOf, type Span } from '../device/chart/points.ts';
+import { gapsIn, kindOf, type Span } from '../device/chart/points.ts';
 
 type Stats = Pick<BucketView, 'min' | 'avg' | 'max' | 'count'>;
 
@@ -71,7 +71,7 @@ export async function loadMonth(
         sense,
         days: new Map(own.map((bucket) => [dayOf(bucket.ts, zone), bucket])),
         whole: joined(own),
-        gaps: gapsIn(quarters.get(sense.sId) ?? [], known),
+        gaps: gapsIn({ points: quarters.get(sense.sId) ?? [], widthMs: quarterMs }, known),
       },
     ];
   });
@@ -95,22 +95,6 @@ function joined(all: readonly Stats[]): Stats {
     avg: all.reduce((sum, each) => sum + each.avg * each.count, 0) / count,
     count,
   };
-}
-
-/**
- * When nothing was measured for longer than usual, and at least three quarters of an hour, within a span: to a quarter
- * of an hour. `quarters`: the ones with values, oldest first.
- */
-export function gapsIn(quarters: readonly BucketView[], span: Span): Span[] {
-  const longestMs = gapOf({ points: quarters, widthMs: quarterMs });
-  const ends = [...quarters.map(({ ts }) => ts), span.end];
-  let from = span.start;
-  const gaps: Span[] = [];
-  for (const ts of ends) {
-    if (ts - from + quarterMs > longestMs && ts > from) gaps.push({ start: from, end: ts });
-    from = Math.max(from, Math.min(ts + quarterMs, span.end));
-  }
-  return gaps;
 }
 
 const pages = 10;
