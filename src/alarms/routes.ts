@@ -330,7 +330,8 @@ const AlarmQuery = z.object({
   }),
   severity: Severity.optional().meta({ description: 'Only alarms of this severity.' }),
   sort: z.enum(['newest', 'oldest', 'severity', 'name']).optional().meta({
-    description: 'newest (default), oldest, the most severe first, or by the name of the device.',
+    description:
+      'newest (default: opened last), oldest (began first), the most severe first, or by the name of the device.',
   }),
   counts: z
     .enum(['true', 'false'], 'expected true or false')
@@ -385,7 +386,7 @@ const AlarmList = z.object({
           }),
           total: z.int(),
           severity: Severity.meta({ description: 'The highest of the group.' }),
-          sinceTs: timestamp.meta({ description: 'The `sinceTs` of its oldest alarm.' }),
+          beganTs: timestamp.meta({ description: 'Since when its oldest alarm lasts.' }),
         })
         .meta({ id: 'AlarmGroup' }),
     )

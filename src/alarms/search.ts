@@ -43,7 +43,7 @@ function matching({ state }: AlarmSearch): string {
   ];
   return `
     matching as (
-      select a.id, a.since_at, ${named} as event, ${rank} as rank, d.labels,
+      select a.id, coalesce(a.began_at, a.since_at) as began_at, ${named} as event, ${rank} as rank, d.labels,
              lower(coalesce(d.name, '')) as name
         from (${source}) a
         join device d on d.id = a.device_id and d.account_id = a.account_id
@@ -78,7 +78,12 @@ const valuesOf = ({
 /** What each order goes by, and what comes after a place (`$8`, `$9`) in it. */
 const orders: Record<AlarmOrder, { key: string; type: string; by: string; after: string }> = {
   newest: { key: 'm.id', type: 'bigint', by: 'm.id desc', after: 'm.id < $9' },
-  oldest: { key: 'm.id', type: 'bigint', by: 'm.id', after: 'm.id > $9' },
+  oldest: {
+    key: 'm.began_at',
+    type: 'bigint',
+    by: 'm.began_at, m.id',
+    after: '(m.began_at, m.id) > (ms_to_timestamp($8), $9)',
+  },
   severity: {
     key: 'm.rank',
     type: 'integer',
@@ -121,8 +126,8 @@ export async function countAlarms(sql: Sql, search: AlarmSearch): Promise<number
   return rows[0]?.total ?? 0;
 }
 
-/** Alarms of one event, or of devices with one label (empty: of devices without any). `sinceTs`: the oldest's. */
-export type AlarmGroup = { name: string; total: number; severity: Severity; sinceTs: number };
+/** Alarms of one event, or of devices with one label (empty: of devices without any). `beganTs`: the oldest's. */
+export type AlarmGroup = { name: string; total: number; severity: Severity; beganTs: number };
 
 const mostGroups = 200;
 const severities = ['info', 'warning', 'critical'] as const;
@@ -138,7 +143,7 @@ export async function groupAlarms(
   const { rows } = await sql.query<Omit<AlarmGroup, 'severity'> & { rank: number }>(
     `with ${matching(search)}
      select ${by === 'event' ? 'm.event' : 'l.label'} as name, count(*) as total, max(m.rank) as rank,
-            min(m.since_at) as "sinceTs"
+            min(m.began_at) as "beganTs"
        from matching m ${by === 'event' ? '' : labels}
       group by 1
       order by max(m.rank) desc, count(*) desc, 1

@@ -30,7 +30,7 @@ const policy = [
 
 const html = 'text/html; charset=utf-8';
 
-/** The console's page, for every path, and the files that it loads. `/` redirects there. */
+/** The console's page, for every path, and the files that it loads. `/` and `/console` redirect there. */
 export function pageRoutes(findBuilt: () => Built): Route[] {
   const common = {
     method: 'get',
@@ -47,15 +47,18 @@ export function pageRoutes(findBuilt: () => Built): Route[] {
       path,
       handler: async ({ request }) => answerPage(findBuilt(), request),
     });
-  return [
+  const toConsole = (path: string) =>
     defineRoute({
       ...common,
-      path: '/',
+      path,
       handler: async ({ request }) => {
         request.setHeader('Location', '/console/');
         return stream(html, Readable.from([]), 302);
       },
-    }),
+    });
+  return [
+    toConsole('/'),
+    toConsole('/console'),
     // All paths return the same document; its script reads the path.
     page('/console/'),
     page('/console/{page}'),

@@ -70,10 +70,9 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
       const intermittent = intermittentAmong(connectors);
       const filter = { ...query, accountId, labels, nowTs: request.now(), intermittent };
       const limit = query.limit ?? defaultLimit;
-      const [found, counts, matching] = await Promise.all([
+      const [found, counts] = await Promise.all([
         findDevices(db, filter, limit),
         query.counts ? countDevices(db, filter) : undefined,
-        query.counts ? countMatching(db, filter) : 0,
       ]);
       const page = found.slice(0, limit);
       const last = page.at(-1);
@@ -84,7 +83,7 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
         if (n % devicesAtOnce === 0) await yieldToEventLoop();
         devices.push(toFound(tokenKeys, row, byId));
       }
-      return { devices, counts: counts && { ...counts, matching }, timestamp: request.now() };
+      return { devices, counts, timestamp: request.now() };
     },
   });
 }
@@ -103,7 +102,8 @@ export function toFound(
   const protocol = connectors.get(row.connectorId)?.protocol;
   // If the connector is no longer configured, nothing better is known.
   const transport = connectors.get(row.heardAt)?.kind ?? 'mqtt';
-  const { openAlarms, alarmSinceTs, refusedTs, mutedUntilTs, mutedReason } = row;
+  const { openAlarms, alarmSinceTs, alarmName, stateName, refusedTs, mutedUntilTs, mutedReason } =
+    row;
   return {
     ...toListed(keys, row),
     presence: presenceOf(row.connected ?? false, transport !== 'mqtt'),
@@ -112,6 +112,8 @@ export function toFound(
     openAlarms,
     ...(protocol === undefined ? {} : { protocol }),
     ...(alarmSinceTs === null ? {} : { alarmSinceTs }),
+    ...(alarmName ? { alarmName } : {}),
+    ...(stateName ? { stateName } : {}),
     ...(refusedTs === null ? {} : { refusedTs }),
     ...(mutedUntilTs === null ? {} : { mutedUntilTs }),
     ...(mutedReason === null ? {} : { mutedReason }),
@@ -254,8 +256,12 @@ type FoundDevice = ListedDevice &
     openAlarms: number;
     /** Null if it has no open alarm. */
     alarmSinceTs: number | null;
+    /** The event of the worst of them; null or empty if there is none, or it has no name. */
+    alarmName: string | null;
     /** Null unless its newest login was refused. */
     refusedTs: number | null;
+    /** Of the state in its current profile; null or empty if there is only one, or it has no name. */
+    stateName: string | null;
     /** Null if it is not muted. */
     mutedUntilTs: number | null;
     /** Null if no reason was given, or if it is not muted. */
@@ -296,16 +302,34 @@ export async function findDevices(
           from refused_login r
          where r.account_id = $1 and r.is_open and r.device_id = any(array(select id from page))
          group by r.device_id
+      ), running as materialized (
+        select w.device_id, p.content_id
+          from device_profile w
+          join profile p on p.id = w.profile_id
+         where w.device_id = any(array(select id from page)) and w.state = 'current'
+      ), named as (
+        select c.id as content_id, (purpose ->> 'puId')::integer as pu_id, (own ->> 'stId')::integer as st_id,
+               own ->> 'name' as name
+          from profile_content c
+         cross join lateral json_array_elements(c.purposes) purpose
+         cross join lateral json_array_elements(purpose -> 'states') own
+         where c.id in (select content_id from running) and json_array_length(purpose -> 'states') > 1
       )
-      select page.*, ${searchedColumns},
+      select page.*, ${searchedColumns}, named.name as "stateName",
              d.connector_id as "connectorId",
              coalesce(page.heard_at, d.connector_id) as "heardAt",
              alarms.*, refused."refusedTs", m.until_at as "mutedUntilTs", m.reason as "mutedReason"
         from page
         join device d on d.id = page.id
         left join refused on refused.device_id = page.id ${joinMutes('$8', 'page.id')}
+        left join running on running.device_id = page.id
+        left join named using (content_id, pu_id, st_id)
        cross join lateral (
-         select count(*)::integer as "openAlarms", min(a.since_at) as "alarmSinceTs"
+         select count(*)::integer as "openAlarms",
+                min(coalesce(a.began_at, a.since_at)) as "alarmSinceTs",
+                (array_agg(a.event_name order by array_position(array['info', 'warning', 'critical'], a.severity) desc,
+                           coalesce(a.began_at, a.since_at)))[1]
+                  as "alarmName"
            from alarm a
           where a.account_id = $1 and a.device_id = page.id and a.closed_at is null) alarms
        order by page.sort_key ${direction}, page.id ${direction}`,
@@ -326,20 +350,6 @@ export async function selectDevices(sql: Sql, filter: FleetFilter): Promise<stri
     valuesOf(filter),
   );
   return rows[0]?.uuids?.split(',') ?? [];
-}
-
-/** How many devices match all filters. */
-async function countMatching(sql: Sql, filter: FleetFilter): Promise<number> {
-  const { rows } = await sql.query<{ count: number }>(
-    `
-      select count(*)::integer as count
-        from device d
-        join device_state s on s.device_id = d.id
-        left join presence c on c.device_id = d.id ${joinMutes('$8')}
-       where ${matching(filter)}`,
-    valuesOf(filter),
-  );
-  return rows[0]?.count ?? 0;
 }
 
 /** Which devices to find. `labels`: only those that have one of these; null: any. */
@@ -403,12 +413,18 @@ const presenceFilters = {
   intermittent: isIntermittent('$10'),
 };
 
-/** The condition for all filters, as SQL; `valuesOf` makes `$1` to `$10`. */
-const matching = ({ alarm, refused, profile, uuid, presence }: FleetFilter) => `${within}
-             and ${uuid === undefined ? search : 'd.uuid = $3::uuid'}
+/** What narrows the whole list, as SQL: the counts are of these devices. */
+const narrowed = ({ uuid }: FleetFilter) => `(${uuid === undefined ? search : 'd.uuid = $3::uuid'}
              and ($4::text[] is null or d.labels @> $4)
-             and ($5::boolean is null or coalesce(c.connected, false) = $5)
-             and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
+             and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer)))`;
+
+/** The condition for all filters, as SQL; `valuesOf` makes `$1` to `$10`. */
+const matching = (filter: FleetFilter) => `${within}
+             and ${narrowed(filter)} and ${counted(filter)}`;
+
+/** Those of the filters whose devices the counts have one by one. */
+const counted = ({ alarm, refused, profile, presence }: FleetFilter) => `
+             ($5::boolean is null or coalesce(c.connected, false) = $5)
              and ($9::boolean is null or (m.device_id is not null) = $9)
              and ($10::integer[] is not null and ${presence === undefined ? 'true' : presenceFilters[presence]})
              and ${alarm === undefined ? 'true' : hasAlarm}
@@ -437,22 +453,12 @@ const valuesOf = ({
   of.intermittent,
 ];
 
-type FleetCounts = {
-  all: number;
-  online: number;
-  offline: number;
-  intermittent: number;
-  /** With an open alarm. */
-  alarm: number;
-  /** Their newest login was refused. */
-  refused: number;
-  /** With a mute that is not over. */
-  muted: number;
-  pendingProfile: number;
-};
+type FleetCounts = NonNullable<DeviceList['counts']>;
 
 const none: FleetCounts = {
   all: 0,
+  within: 0,
+  matching: 0,
   online: 0,
   offline: 0,
   intermittent: 0,
@@ -462,27 +468,27 @@ const none: FleetCounts = {
   pendingProfile: 0,
 };
 
-/** Counts all devices within the allowed labels, whatever the filters. */
-async function countDevices(
-  sql: Sql,
-  filter: Pick<FleetFilter, 'accountId' | 'labels' | 'nowTs' | 'intermittent'>,
-): Promise<FleetCounts> {
-  const { accountId, labels, nowTs, intermittent } = filter;
+/** Counts the devices within the allowed labels: all of them, those that match, and of the narrowed list each kind. */
+async function countDevices(sql: Sql, filter: FleetFilter): Promise<FleetCounts> {
+  const of = (condition: string) => `(count(*) filter (where ${condition}))::integer`;
+  const is = (condition: string) => of(`${narrowed(filter)} and ${condition}`);
   const { rows } = await sql.query<FleetCounts>(
     `
       select count(*)::integer as all,
-             (count(*) filter (where c.connected))::integer as online,
-             (count(*) filter (where c.connected is not true and not ${isIntermittent('$4')}))::integer
-               as offline,
-             (count(*) filter (where ${isIntermittent('$4')}))::integer as intermittent,
-             (count(*) filter (where ${hasAlarm}))::integer as alarm,
-             (count(*) filter (where ${isRefused}))::integer as refused,
-             count(m.device_id)::integer as muted,
-             (count(*) filter (where ${waits}))::integer as "pendingProfile"
+             ${of(narrowed(filter))} as within,
+             ${of(`${narrowed(filter)} and ${counted(filter)}`)} as matching,
+             ${is(presenceFilters.online)} as online,
+             ${is(presenceFilters.offline)} as offline,
+             ${is(presenceFilters.intermittent)} as intermittent,
+             ${is(hasAlarm)} as alarm,
+             ${is(isRefused)} as refused,
+             ${is('m.device_id is not null')} as muted,
+             ${is(waits)} as "pendingProfile"
         from device d
-        left join presence c on c.device_id = d.id ${joinMutes('$3')}
+        join device_state s on s.device_id = d.id
+        left join presence c on c.device_id = d.id ${joinMutes('$8')}
        where ${within}`,
-    [accountId, labels, nowTs, intermittent],
+    valuesOf(filter),
   );
   return rows[0] ?? none;
 }

@@ -211,7 +211,15 @@ const Device = z
       description: 'In pages: its alarms that are not closed, including acknowledged ones.',
     }),
     alarmSinceTs: timestamp.optional().meta({
-      description: 'In pages: when the oldest open alarm began; absent if there is none.',
+      description:
+        'In pages: since when the oldest open alarm lasts (its `beganTs`); absent if there is none.',
+    }),
+    alarmName: z.string().optional().meta({
+      description: 'In pages: the event of the most severe open alarm, of several the oldest.',
+    }),
+    stateName: z.string().optional().meta({
+      description:
+        'In pages: the name of `state` in the current profile; absent if its purpose has only one state.',
     }),
     refusedTs: timestamp.optional().meta({
       description:
@@ -232,7 +240,11 @@ export const DeviceList = z.object({
   devices: z.array(Device),
   counts: z
     .object({
-      all: z.int(),
+      all: z.int().meta({ description: 'All devices, whatever the filters.' }),
+      within: z.int().meta({
+        description:
+          'Those that match `search`, `label` and `state`. The numbers below are of these.',
+      }),
       matching: z.int().meta({ description: 'The number of matching devices on all pages.' }),
       online: z.int(),
       offline: z.int().meta({ description: 'Devices with that `presence`.' }),
@@ -360,7 +372,7 @@ export const FleetQuery = z.object({
   }),
   sort: Sort.optional(),
   counts: flagQuery(
-    'Adds how many devices there are regardless of the filters, and how many match them.',
+    'Adds how many devices there are, how many match the filters, and how many of each kind match `search`, `label` and `state`.',
   ),
   // No default: a request without any parameter must not be answered with a page.
   limit: optionalLimitQuery(1_000, 'At most 1000; 100 if absent.'),

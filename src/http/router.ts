@@ -81,10 +81,13 @@ export function mountRoutes(app: Koa, deps: RouterDeps): void {
   app.use((ctx) => refuse(router, ctx));
 }
 
-/** The first matching route wins, so `/devices/profile` goes before `/devices/{deviceAuthUuid}`. */
+/**
+ * The first matching route wins, so `/devices/profile` goes before `/devices/{deviceAuthUuid}`, and `/console/` before
+ * `/console`, which matches both.
+ */
 function writtenOutFirst(a: Route, b: Route): number {
-  // In ASCII, `{` comes after every letter and digit.
-  return a.path < b.path ? -1 : 1;
+  // In ASCII, `{` comes after every letter and digit, and `~` after it.
+  return `${a.path}~` < `${b.path}~` ? -1 : 1;
 }
 
 function refuse(router: Router, ctx: Context): void {

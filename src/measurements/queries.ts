@@ -401,7 +401,61 @@ type LatestRow = {
   ts: number;
   val: number;
   long: number;
+  before_ts: number | null;
 };
+
+type LimitRow = { device_id: number; s_id: string; above: number | null; below: number | null };
+
+/**
+ * The limits of these devices' current profiles, by "deviceId sId": of events that open an alarm and have one cause,
+ * which compares a single value with one number. Each profile is read once, however many devices have it.
+ */
+async function readLimits(
+  sql: Sql,
+  deviceIds: number[],
+): Promise<Map<string, Pick<LatestView, 'above' | 'below'>>> {
+  const { rows } = await sql.query<LimitRow>({
+    name: 'plain-limits',
+    text: `
+      with running as materialized (
+        select d.device_id, p.content_id
+          from device_profile d
+          join profile p on p.id = d.profile_id
+         where d.device_id = any($1::bigint[]) and d.state = 'current'
+      ), limits as (
+        select c.id as content_id, cause ->> 'sId' as s_id,
+               min((cause #>> '{thresholds,isGt}')::float8) as above,
+               max((cause #>> '{thresholds,isLt}')::float8) as below
+          from profile_content c
+         cross join lateral json_array_elements(c.purposes) purpose
+         cross join lateral json_array_elements(purpose -> 'states') state
+         cross join lateral json_array_elements(state -> 'events') event
+         cross join lateral json_array_elements(event -> 'causes') cause
+         where c.id in (select content_id from running)
+           and json_array_length(event -> 'causes') = 1
+           and coalesce(
+                 (event #>> '{actions,alarm}')::boolean,
+                 (event #>> '{actions,cloud,sendPush}' = 'true' or event #> '{actions,sms}' is not null)
+                   and event #>> '{actions,engine,gotoStId}' is distinct from purpose ->> 'initStId')
+           and (select count(*) = 1 from json_object_keys(cause -> 'thresholds'))
+           and coalesce(cause #>> '{threshold,negate}', 'false') = 'false'
+           and coalesce(cause #>> '{threshold,relative}', 'false') = 'false'
+           and cause #> '{threshold,over}' is null
+         group by 1, 2
+      )
+      select r.device_id, l.s_id, l.above, l.below
+        from running r
+        join limits l using (content_id)
+       where l.above is not null or l.below is not null`,
+    values: [deviceIds],
+  });
+  return new Map(
+    rows.map(({ device_id, s_id, above, below }) => [
+      `${device_id} ${s_id}`,
+      { above: above ?? undefined, below: below ?? undefined },
+    ]),
+  );
+}
 
 /** The newest measurement of each sense of these devices that ever had a value, by device and sense. */
 export async function listLatest(
@@ -412,24 +466,42 @@ export async function listLatest(
 ): Promise<LatestView[]> {
   if (devices.length === 0) return [];
   const ids = devices.map(({ id }) => id);
-  const [{ rows }, described] = await Promise.all([
-    sql.query<LatestRow>(latestQuery(ids, senses)),
+  const [{ rows }, described, limits] = await Promise.all([
+    sql.query<LatestRow>(latestQuery(ids, senses, { isDescribed })),
     isDescribed ? describeSenses(sql, ids, senses) : null,
+    isDescribed ? readLimits(sql, ids) : null,
   ]);
   const uuids = new Map(devices.map(({ id, uuid }) => [id, uuid]));
   return rows.map((row) => ({
     deviceAuthUuid: uuids.get(row.device_id) ?? '',
     ...toMeasurementView(row),
     ...described?.get(`${row.device_id} ${row.s_id}`),
+    ...limits?.get(`${row.device_id} ${row.s_id}`),
+    ...(row.before_ts === null ? {} : { beforeTs: row.before_ts }),
   }));
 }
 
-/** Reads the index backwards from the newest chunk; a series is done with its first row. */
-export function latestQuery(deviceIds: number[], senses: string[] | undefined): QueryConfig {
+/**
+ * Reads the index backwards from the newest chunk; a series is done with its first row, or with the time of its second
+ * one (`isDescribed`).
+ */
+export function latestQuery(
+  deviceIds: number[],
+  senses: string[] | undefined,
+  { isDescribed = false } = {},
+): QueryConfig {
+  const before = `
+          left join lateral (
+         select m.ts
+           from measurement m
+          where m.series_id = series.id and m.ts < newest.ts
+          order by m.ts desc
+          limit 1) before on true`;
   return {
-    name: 'list-latest',
+    name: isDescribed ? 'list-latest-described' : 'list-latest',
     text: `
-      select series.device_id, series.s_id, newest.ts, newest.val, newest.long
+      select series.device_id, series.s_id, newest.ts, newest.val, newest.long,
+             ${isDescribed ? 'before.ts' : 'null::timestamptz'} as before_ts
         from unnest($1::bigint[]) with ordinality as wanted (device_id, place)
         join series using (device_id)
        cross join lateral (
@@ -437,7 +509,7 @@ export function latestQuery(deviceIds: number[], senses: string[] | undefined): 
            from measurement m
           where m.series_id = series.id
           order by m.ts desc
-          limit 1) newest
+          limit 1) newest ${isDescribed ? before : ''}
        where $2::text[] is null or series.s_id = any($2)
        order by wanted.place, series.s_id`,
     values: [deviceIds, senses],

@@ -54,6 +54,20 @@ export const LatestView = z
       .int()
       .optional()
       .meta({ description: 'With `describe`: how many decimals to show.' }),
+    beforeTs: timestamp.optional().meta({
+      description: 'With `describe`: when the value before it was measured, if there is one.',
+    }),
+    above: z
+      .number()
+      .optional()
+      .meta({
+        description:
+          'With `describe`: values above it open an alarm, by the simplest limit of the current profile: an event with ' +
+          'one cause that compares single values with one number.',
+      }),
+    below: z.number().optional().meta({
+      description: 'With `describe`: values below it open an alarm, as `above`.',
+    }),
   })
   .meta({ id: 'LatestMeasurement' });
 export type LatestView = z.infer<typeof LatestView>;
@@ -136,7 +150,8 @@ export const LatestQuery = z.strictObject({
   ...devicesMembers,
   senses: sensesQuery,
   describe: flagQuery(
-    "Adds `name`, `unit` and `decimals` from the device's configuration of the sense.",
+    "Adds `name`, `unit` and `decimals` from the device's configuration of the sense, its plain limits in the current " +
+      'profile (`above`, `below`), and when the value before was measured (`beforeTs`).',
   ),
   limit: limitQuery(maxLatestDevices).meta({
     description: `Devices per page; at most ${maxLatestDevices}.`,

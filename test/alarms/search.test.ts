@@ -4,17 +4,18 @@ import { connectDevice } from '../journeys/device.ts';
 import { runOn, schema } from '../support/template.ts';
 import { openHouse, tooWarm, type House } from './house.ts';
 
+const hourAgoTs = Date.now() - 3_600_000;
 const ends: (() => Promise<unknown>)[] = [];
 let house: House;
 
 type Listed = {
   alarms: { alarmId: number; deviceName: string; eventName: string; severity: string }[];
   total?: number;
-  groups?: { name: string; total: number; severity: string; sinceTs: number }[];
+  groups?: { name: string; total: number; severity: string; beganTs: number }[];
 };
 
-/** A device of this name that has an alarm of each of these events. */
-async function addRoom(name: string, labels: string[], purposes: object[]) {
+/** A device of this name that has an alarm of each of these events. `ts`: when it was warm; it says so only now. */
+async function addRoom(name: string, labels: string[], purposes: object[], ts = Date.now()) {
   const { app } = house;
   const module = [{ moduleId: 'm', senses: [{ sId: '0x01' }] }];
   const registration = await app.call<Registration>('POST', '/v2/devices', {
@@ -25,7 +26,7 @@ async function addRoom(name: string, labels: string[], purposes: object[]) {
   const { deviceAuthUuid: uuid } = registration;
   await app.call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes });
   const device = await connectDevice(registration);
-  await device.publish('up/measurements', { sId: '0x01', val: 9 });
+  await device.publish('up/measurements', { sId: '0x01', val: 9, ts });
   await device.end();
 }
 
@@ -33,7 +34,7 @@ beforeAll(async () => {
   house = await openHouse(ends);
   const critical = tooWarm({ severity: 'critical' }, { name: 'far too warm' });
   await addRoom('Berlin 1', ['berlin', 'cold'], [tooWarm()]);
-  await addRoom('Munich 7', ['munich', 'cold'], [critical]);
+  await addRoom('Munich 7', ['munich', 'cold'], [critical], hourAgoTs);
   await addRoom('berlin 2', ['berlin'], [tooWarm({ severity: 'info' }, { name: undefined })]);
   await addRoom('Hamburg', [], [tooWarm()]);
 });
@@ -63,7 +64,7 @@ it('finds alarms by a part of the name of device or event, by event, severity an
 
 it('lists them by age, severity or name, page by page', async () => {
   const orders = {
-    oldest: all.toReversed(),
+    oldest: ['Munich 7', 'Berlin 1', 'berlin 2', 'Hamburg'],
     severity: ['Munich 7', 'Hamburg', 'Berlin 1', 'berlin 2'],
     name: ['Berlin 1', 'berlin 2', 'Hamburg', 'Munich 7'],
   };
@@ -89,7 +90,7 @@ it('counts what matches, however much of it is listed, and groups it by event or
   expect((await list('counts=true&search=berlin&state=closed')).total).toBe(0);
   const { groups: events } = await list('group=event&state=open');
   expect(events).toMatchObject([
-    { name: 'far too warm', total: 1, severity: 'critical' },
+    { name: 'far too warm', total: 1, severity: 'critical', beganTs: hourAgoTs },
     { name: 'too warm', total: 2, severity: 'warning' },
     { name: '1/1/1', total: 1, severity: 'info' },
   ]);
@@ -122,5 +123,5 @@ it('an open alarm is found and counted, however many have closed since', async (
     ),
   );
   expect((await list('counts=true&limit=1')).total).toBe(4 + 50_000);
-  expect(await names('sort=oldest&limit=4')).toEqual(all.toReversed());
+  expect((await names('sort=oldest&limit=1'))[0]).toBe('Munich 7');
 });

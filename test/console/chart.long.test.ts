@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -128,8 +129,31 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     ]);
     const lines = (await readFile(await download.path(), 'utf8')).trimEnd().split('\r\n');
     expect(lines[0]).toBe('\ufefftime,device,sensor,value,unit,sId');
-    expect(lines.at(-1)).toMatch(/,Van 12,Temperature,3.3,°C,0x10$/);
+    const ofSense = lines.filter((line) => line.endsWith(',0x10'));
+    expect(ofSense.at(-1)).toMatch(/,Van 12,Temperature,3.3,°C,0x10$/);
     expect(lines.length).toBeGreaterThan(200);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('another device and one that was removed beside it; the CSV has all of them, and positions', async () => {
+    const range = '?range=6h&senses=0x10,0x11';
+    const { page, faults } = await open('light', `${range}&with=${charted.beside},${randomUUID()}`);
+    const tools = page.locator('.chart-tools');
+    await tools.getByRole('button', { name: 'Remove Van 13 from the charts' }).waitFor();
+    await page.locator('.chart .legend').getByText('Van 13').waitFor();
+    const strip = page.getByRole('img', { name: /^Door open: .*\boff \d.*; on \d/ });
+    await strip.waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save as CSV' }).click(),
+    ]);
+    const csv = await readFile(await download.path(), 'utf8');
+    expect(csv).toMatch(/,Van 12,Temperature,/);
+    expect(csv).toContain(',Van 13,Temperature,7.7,°C,0x10\r\n');
+    expect(csv).toContain(',Van 12,Position,"52.5, 13.4",,0x12\r\n');
+    await tools.getByRole('button', { name: 'Remove Removed device from the charts' }).click();
+    await expect.poll(() => new URL(page.url()).searchParams.get('with')).toBe(charted.beside);
     expect(faults).toEqual([]);
     await page.context().close();
   });

@@ -5,6 +5,8 @@ import { makeAccount, type TestService } from './service.ts';
 
 export type Charted = {
   uuid: string;
+  /** Another device, which measured one value. */
+  beside: string;
   /** The time of the newest value, ms. */
   endTs: number;
   publish: (...values: object[]) => Promise<void>;
@@ -12,6 +14,7 @@ export type Charted = {
 };
 
 const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
 const days = 90;
 
 const configuration = {
@@ -105,8 +108,13 @@ export async function openCharted({ url }: TestService): Promise<Charted> {
   const lines = history(uuid, endTs).map((line) => JSON.stringify(line));
   await call('POST', '/v2/measurements/import', lines.join('\n'), 'application/x-ndjson');
   await publishHours(device, endTs);
+  const named = { ...configuration, device: { name: 'Van 13' } };
+  const other = await send<Registration>('POST', '/v2/devices', named);
+  const value = { deviceAuthUuid: other.deviceAuthUuid, sId: '0x10', ts: endTs - hourMs, val: 7.7 };
+  await call('POST', '/v2/measurements/import', JSON.stringify(value), 'application/x-ndjson');
   return {
     uuid,
+    beside: other.deviceAuthUuid,
     endTs,
     publish: async (...values) => void (await device.publish('up/measurements', values)),
     close: () => device.end(),

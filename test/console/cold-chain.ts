@@ -61,7 +61,7 @@ export async function findThree(watched: Watched): Promise<void> {
     .waitFor();
   await rows(page).getByText('9.7 °C').waitFor();
   await checkPage(watched, 'cold-chain-warm');
-  await chip(/^Offline 2$/).click();
+  await chip(/^Not connected 2$/).click();
   await expect.poll(() => names(page)).toEqual(['Box 00217', 'Box 00500']);
   await rows(page).getByText('4 hr ago').waitFor();
   await checkPage(watched, 'cold-chain-silent');

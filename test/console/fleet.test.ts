@@ -106,7 +106,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
   short('keeps filters, sorting and page in the URL, and the selection through Back', async () => {
     const { page, faults } = await again();
     await page.getByRole('combobox', { name: 'Label' }).selectOption('cold chain');
-    await page.getByRole('link', { name: /^Offline/ }).click();
+    await page.getByRole('link', { name: /^Not connected/ }).click();
     await button(page, 'Last seen');
     await page.getByText(/^1 to 50 of 1,2\d\d$/).waitFor();
     await page.getByRole('link', { name: 'Next page' }).click();

@@ -26,8 +26,10 @@ async function pageOf(url: string): Promise<Response> {
 test('the console is served with a policy of its own, its files by hash and compressed', async () => {
   const service = await consoleService();
   onTestFinished(() => service.close());
-  const root = await fetch(`${service.url}/`, { redirect: 'manual' });
-  expect([root.status, root.headers.get('location')]).toEqual([302, '/console/']);
+  for (const path of ['/', '/console']) {
+    const { status, headers } = await fetch(service.url + path, { redirect: 'manual' });
+    expect([path, status, headers.get('location')]).toEqual([path, 302, '/console/']);
+  }
   const page = await pageOf(service.url);
   expect(page.headers.get('cache-control')).toBe('no-store');
   const policy = page.headers.get('content-security-policy') ?? '';
@@ -52,7 +54,7 @@ test('the console is served with a policy of its own, its files by hash and comp
 test('if it is turned off, nothing of it is served', async () => {
   const service = await testService();
   onTestFinished(() => service.close());
-  for (const path of ['/', '/console/', '/console/session', '/console/alarms'])
+  for (const path of ['/', '/console', '/console/', '/console/session', '/console/alarms'])
     expect((await fetch(service.url + path)).status).toBe(404);
 });
 

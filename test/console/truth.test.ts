@@ -15,6 +15,7 @@ import {
 } from './browser.ts';
 import { callAs, fill, person, type Call, type Filled } from './filled.ts';
 import { consoleService, makeAccount, type TestService } from './service.ts';
+import { runOn, schema } from '../support/template.ts';
 import { findBroken } from './truth.ts';
 
 // What the page says, against the API and the data. Only if the machine has Chromium; if not, the run says so.
@@ -71,6 +72,9 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     }
     expect([wrong, faults]).toEqual([[], []]);
   });
+
+  const sqlRun = (text: string, values: unknown[]) =>
+    runOn(service.databaseUrl, (client) => client.query(text, values));
 
   /** A device over HTTP with these senses; sends values as it. */
   async function addDevice(name: string, senses: object[]) {
@@ -327,6 +331,13 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByText('The service is not responding').first().waitFor();
     await page.context().setOffline(false);
     await page.locator('.card .value').first().waitFor();
+    // And one whose service was away, of which the browser says nothing.
+    await page.goto(`${service.url}/console/alarms`);
+    await page.route('**/*', (route) => route.abort());
+    await page.getByRole('link', { name: 'Add device', exact: true }).click();
+    await page.getByText('The service is not responding').first().waitFor();
+    await page.unrouteAll();
+    await page.getByRole('heading', { name: 'Add a device' }).waitFor();
   });
 
   test('a session that ends keeps what was typed, and says that it ended', async () => {
@@ -338,6 +349,9 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     for (const { id, current } of sessions)
       if (!current) await call('DELETE', `/v2/accounts/sessions/${id}`);
     const dialog = page.getByRole('dialog');
+    await dialog.getByText('Your session has ended').waitFor();
+    // Chromium closes a dialog by itself on the second Escape.
+    for (const _ of [1, 2, 3]) await page.keyboard.press('Escape');
     await dialog.getByText('Your session has ended').waitFor();
     await dialog.getByLabel('E-mail address').fill(person.email);
     await dialog.getByLabel('Password', { exact: true }).fill(person.password);
@@ -432,7 +446,8 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await send({ sId: '0x10', val: 39.2 });
     await page.locator('.alarm').getByText('now: Temperature 39.2\u00a0°C').waitFor();
     await page.getByRole('button', { name: 'Close', exact: true }).click();
-    await page.getByRole('dialog').getByText('It is 39.2\u00a0°C, above 38\u00a0°C.').waitFor();
+    const why = page.getByRole('dialog').getByText('It is 39.2\u00a0°C, above 38\u00a0°C.');
+    expect(await why.innerText()).toMatch(/ Measured: \d\d:\d\d\. /);
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
     type Alarms = { alarms: { state: string }[] };
     const { alarms } = await call<Alarms>('GET', `/v2/alarms?device=${uuid}`);
@@ -463,6 +478,24 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       .getByText(/^warm since \d\d:\d\d$/)
       .waitFor();
     await page.locator('.card .beyond').getByText('13.4\u00a0°C').waitFor();
+    // Its profile in words: both states, where it stands, when an event fires, and what it does.
+    await page.getByRole('link', { name: 'Profile', exact: true }).click();
+    const states = page.locator('.purpose-of-state');
+    await expect.poll(() => states.count()).toBe(2);
+    const [cold, warm] = await states.allInnerTexts();
+    expect(cold).toContain('begins here');
+    for (const part of [
+      'too warm',
+      'Temperature above 8\u00a0°C, in 2 of 2 values',
+      'Opens an alarm (Warning). Shows “Too warm: close the door” on the device. Moves the device to “warm”. Is recorded.',
+    ])
+      expect(cold).toContain(part);
+    expect(warm).toMatch(/^warm\s*now/);
+    expect(warm).toContain('Temperature below 6\u00a0°C, in 2 of 2 values');
+    await page.getByText('As JSON').click();
+    expect(JSON.parse(await page.locator('.watch-json pre').innerText())).toMatchObject([
+      { name: 'Cold room', states: [{ name: 'cold' }, { name: 'warm' }] },
+    ]);
     const quiet = {
       device: { name: 'Pantry door' },
       module: [{ moduleId: 'm', senses: [temperature] }],
@@ -476,6 +509,9 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
         .filter({ has: page.getByRole('link', { name, exact: true }) });
     await row('Pantry')
       .getByText(/^too warm, since \d\d:\d\d$/)
+      .waitFor();
+    await row('Pantry')
+      .getByText(/^warm since \d\d:\d\d$/)
       .waitFor();
     await row('Pantry').locator('.beyond').getByText('13.4\u00a0°C').waitFor();
     await row('Pantry door').getByText('Online, no values yet').waitFor();
@@ -512,18 +548,32 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       purposes,
     });
     await page.reload();
-    await page.getByText('All quiet').waitFor();
-    await page.getByText('1 device has no limits').waitFor();
-    for (const [place, { deviceAuthUuid, deviceAuthToken }] of batch.devices.slice(1).entries())
-      for (const val of [-20, -11.5 - place / 10])
+    // None of them has taken its profile yet, so nothing is watched.
+    await page.getByText('11 devices have not accepted their new profile yet').waitFor();
+    await page.getByText('Nothing is being watched').waitFor();
+    const watched = batch.devices.slice(1);
+    const sendAll = async (valueOf: (place: number) => number) => {
+      for (const [place, { deviceAuthUuid, deviceAuthToken }] of watched.entries())
         await fetch(`${service.url}/devices/${deviceAuthUuid}/up/measurements`, {
           method: 'POST',
           headers: {
             Authorization: `Bearer ${deviceAuthToken}`,
             'Content-Type': 'application/json',
           },
-          body: JSON.stringify({ sId: '0x10', val }),
+          body: JSON.stringify({ sId: '0x10', val: valueOf(place) }),
         });
+    };
+    await sendAll(() => -20);
+    await page.reload();
+    await page.getByText('All quiet').waitFor();
+    await page.getByText('The profiles of 11 devices watch their values').waitFor();
+    // What is not watched is the filter of those devices.
+    await page.getByRole('link', { name: '1 device has no limits' }).click();
+    await page.getByText('1 to 1 of 1').waitFor();
+    await page.getByRole('link', { name: 'Freezer 10', exact: true }).waitFor();
+    await page.getByText('Without a profile').waitFor();
+    await page.goBack();
+    await sendAll((place) => -11.5 - place / 10);
     const rows = page.locator('.alarm-row');
     await expect.poll(() => rows.count()).toBe(11);
     await expect.poll(() => page.getByRole('link', { name: /^Open/ }).innerText()).toContain('11');
@@ -559,10 +609,141 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Close anyway' }).click();
     await expect.poll(() => rows.count()).toBe(10);
     expect((await states()).filter((state) => state === 'closed')).toHaveLength(1);
+    // Fewer than five alarms stay rows, and nothing that somebody types goes while they close.
+    const act = (name: string) => page.getByRole('button', { name, exact: true }).click();
+    await rows.filter({ hasText: 'Freezer 20' }).getByRole('button').click();
+    await act('Snooze');
+    await page.getByRole('dialog').getByLabel('Reason').fill('being defrosted');
+    const { alarms: listed } = await own<{
+      alarms: { alarmId: number; deviceName: string; state: string }[];
+    }>('GET', '/v2/alarms?limit=50');
+    for (const { alarmId, deviceName, state } of listed)
+      if (state !== 'closed' && !/20|21/.test(deviceName))
+        await own('POST', `/v2/alarms/${alarmId}/close`, { force: true });
+    await expect.poll(() => rows.count()).toBe(2);
+    expect(await page.getByRole('dialog').getByLabel('Reason').inputValue()).toBe(
+      'being defrosted',
+    );
+    await act('Cancel');
+    // What is said next does not take the way back away.
+    await act('Close');
+    await act('Close anyway');
+    await expect.poll(() => rows.count()).toBe(1);
+    await rows.filter({ hasText: 'Freezer 21' }).getByRole('button').click();
+    await act('Mute device');
+    await page.getByRole('dialog').getByRole('button', { name: 'Mute device' }).click();
+    await page.getByText('The device is muted.').waitFor();
+    await act('Undo');
+    await expect.poll(() => rows.count()).toBe(2);
     for (const width of [320, 768, 1440]) {
       await page.setViewportSize({ width, height: 800 });
       expect([width, await findWide(page)]).toEqual([width, []]);
     }
+    expect(faults).toEqual([]);
+  });
+
+  test('a device has all its alarms, however many newer ones others have, and says how many more', async () => {
+    const credentials = { email: `old-${randomUUID()}@example.com`, password: 'correct horse' };
+    const own = callAs(service.url, await makeAccount(service.url, credentials));
+    const add = (name: string) =>
+      own<Registration>('POST', '/v2/devices', {
+        protocol: 'http',
+        device: { name },
+        module: [{ moduleId: 'm', senses: [temperature] }],
+      });
+    const [old, busy] = [await add('Old'), await add('Busy')];
+    const insert = (uuid: string, count: number, hoursAgo: number, acknowledged: boolean) =>
+      sqlRun(
+        `insert into ${schema}.alarm
+           (account_id, device_id, device_uuid, p_id, pu_id, st_id, ev_id, tells, is_reported, is_global,
+            since_at, last_firing_at, began_at, event, actions, s_ids, event_name, acknowledged_at)
+         select d.account_id, d.id, d.uuid, 'p', 1, 1, n, 'silent-alarm', false, false, now(), now(),
+                now() - $3 * interval '1 hour', '{}', '{}', '{}', 'event ' || n,
+                case when $4 then now() end
+           from ${schema}.device d, generate_series(1, $2::integer) n
+          where d.uuid = $1`,
+        [uuid, count, hoursAgo, acknowledged],
+      );
+    await insert(old.deviceAuthUuid, 1, 30, false);
+    await insert(busy.deviceAuthUuid, 130, 1, false);
+    await sqlRun(`update ${schema}.alarm set ev_id = ev_id + 1000 where device_uuid = $1`, [
+      old.deviceAuthUuid,
+    ]);
+    await insert(old.deviceAuthUuid, 1, 20, true);
+    const { page, faults } = await openSignedIn(browser, 'light', {
+      url: service.url,
+      credentials,
+    });
+    onTestFinished(() => page.context().close());
+    const row = (name: string) =>
+      page
+        .locator('.fleet tbody tr')
+        .filter({ has: page.getByRole('link', { name, exact: true }) });
+    // Named, counted with those acknowledged, and by when it began: yesterday, so with its day.
+    await row('Old')
+      .getByText(/^event 1 and 1 more, since \d+ \w+/)
+      .waitFor();
+    await row('Busy')
+      .getByText(/^event 1 and 129 more, since/)
+      .waitFor();
+    await row('Old').getByRole('link', { name: 'Old', exact: true }).click();
+    await expect.poll(() => page.locator('.alarm').count()).toBe(2);
+    await page
+      .locator('.alarm')
+      .getByText(/Acknowledged at/)
+      .waitFor();
+    await page.goto(`${service.url}/console/devices/${busy.deviceAuthUuid}`);
+    await page.getByRole('link', { name: '30 more alarms of this device' }).waitFor();
+    expect(await page.locator('.alarm').count()).toBe(100);
+    // Closed, and nobody recorded when it was over: it says so, with its day, and no duration.
+    await sqlRun(
+      `update ${schema}.alarm set closed_at = now(), closed_by = 'cleared' where device_uuid = $1`,
+      [busy.deviceAuthUuid],
+    );
+    await page.goto(`${service.url}/console/alarms?state=closed`);
+    const time = page.locator('.alarm-row-time').first();
+    await time.getByText(/^.+ · end not recorded$/).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('a form that refuses leads to its first wrong field, also where it is folded away', async () => {
+    const { uuid } = await addDevice('Oven', [temperature]);
+    const { page } = await open(`watch/${uuid}`);
+    const field = (name: string) => page.getByLabel(name, { exact: true }).first();
+    await page.getByText('Delay, margin and rate of change').first().click();
+    await field('Alarm when it rises by more than').fill('many');
+    await page.getByText('Delay, margin and rate of change').first().click();
+    await page.getByRole('button', { name: 'Save limits' }).click();
+    await field('Alarm when it rises by more than').and(page.locator(':focus')).waitFor();
+  });
+
+  test('chips count within the search and the label, as the API does', async () => {
+    const devices = ['Wagon 1', 'Wagon 2', 'Cart 3'].map((name) => ({
+      device: { name },
+      module: [],
+      labels: ['rolling', name.slice(0, 4)],
+    }));
+    await call('POST', '/v2/devices/batch', { devices });
+    const { page, faults } = await open('?label=rolling');
+    const chip = (name: RegExp) => page.locator('.chips').getByRole('link', { name });
+    await chip(/^All 3$/).waitFor();
+    await page.getByRole('searchbox').fill('wagon');
+    await chip(/^All 2$/).waitFor();
+    await chip(/^Not connected 2$/).click();
+    await page.getByText('1 to 2 of 2').waitFor();
+    await chip(/^Online 0$/).click();
+    await chip(/^All 2$/).waitFor();
+    await page.getByText('No matching devices').waitFor();
+    await page
+      .getByRole('button', { name: 'Show all devices' })
+      .or(page.getByRole('link', { name: 'Show all devices' }))
+      .waitFor();
+    type Counts = { counts: Record<string, number> };
+    const { counts } = await call<Counts>(
+      'GET',
+      '/v2/devices?counts=true&label=rolling&search=wagon&presence=online',
+    );
+    expect(counts).toMatchObject({ within: 2, matching: 0, offline: 2, online: 0 });
     expect(faults).toEqual([]);
   });
 });

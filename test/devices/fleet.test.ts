@@ -84,14 +84,28 @@ test('is filtered by label, presence, state and profile, all at once', async () 
   const { counts } = await find(token, 'counts=true&label=cellar');
   expect(counts).toEqual({
     all: 3,
+    within: 1,
     intermittent: 0,
     matching: 1,
     online: 1,
-    offline: 2,
+    offline: 0,
     alarm: 0,
     refused: 0,
     muted: 0,
-    pendingProfile: 1,
+    pendingProfile: 0,
+  });
+  // Which kind is asked for changes no count but `matching`.
+  const of = async (query: string) => (await find(token, `counts=true&${query}`)).counts;
+  const kinds = { all: 3, within: 3, online: 1, offline: 2, pendingProfile: 1 };
+  expect(await of('online=true')).toMatchObject({ ...kinds, matching: 1 });
+  expect(await of('presence=offline&profile=none')).toMatchObject({ ...kinds, matching: 1 });
+  expect(await of('state=7:-2&profile=pending')).toMatchObject({
+    all: 3,
+    within: 1,
+    online: 0,
+    offline: 1,
+    pendingProfile: 0,
+    matching: 0,
   });
 });
 
@@ -125,10 +139,21 @@ test('says which devices have an alarm, how many, and since when', async () => {
   await hasAlarm(a, 2, 2_000);
   await hasAlarm(a, 3, 1_000, '{ "closed_at": "2026-11-23" }');
   await hasAlarm(b, 1, 4_000, '{ "acknowledged_at": "2026-11-23" }');
+  // What the alarm is about began before it opened.
+  await set(
+    a,
+    `update alarm set began_at = ms_to_timestamp(1500), event_name = 'too warm'
+      where device_id = DEVICE and ev_id = 1`,
+  );
+  await set(
+    a,
+    `update alarm set severity = 'critical', event_name = 'far too warm'
+      where device_id = DEVICE and ev_id = 2`,
+  );
   await hasAlarm(c, 1, 5_000, '{ "closed_at": "2026-11-23" }');
   const { devices, counts } = await find(token, 'alarm=open&counts=true');
   expect(devices).toMatchObject([
-    { name: 'a', openAlarms: 2, alarmSinceTs: 2_000 },
+    { name: 'a', openAlarms: 2, alarmSinceTs: 1_500, alarmName: 'far too warm' },
     { name: 'b', openAlarms: 1, alarmSinceTs: 4_000 },
   ]);
   expect(counts).toMatchObject({ all: 4, alarm: 2 });

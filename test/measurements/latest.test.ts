@@ -71,6 +71,73 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
     expect(await latest(accountId, 'senses=0x1')).toEqual([found('0x1')]);
   });
 
+  test('have the plain limits of the current profile, and the time of the value before', async () => {
+    const device = await app.newDevice(history.db);
+    const { deviceId, accountId } = device;
+    const other = await addDevice(accountId);
+    const event = (sId: string, thresholds: object, more: object = {}, actions: object = {}) => ({
+      evId: 1,
+      causes: [{ sId, orderId: 1, threshold: { count: 1, negate: false, ...more }, thresholds }],
+      actions: { alarm: true, ...actions },
+    });
+    const events = [
+      event('0x1', { isGt: 8 }),
+      event('0x1', { isGt: 6.5 }),
+      event('0x1', { isLt: -2 }),
+      // None of these is a plain limit.
+      event('0x1', { isGt: 1 }, {}, { alarm: false }),
+      event('0x1', { isGt: 2 }, { over: { stat: 'avg', ms: 60_000 } }),
+      event('0x1', { isGt: 3 }, { relative: true }),
+      event('0x2', { isGt: 4 }, { negate: true }),
+      event('0x2', { isGt: 4, isLt: 9 }),
+      {
+        ...event('0x2', { isGt: 5 }),
+        causes: [...event('0x2', { isGt: 5 }).causes, ...event('0x1', { isLt: 0 }).causes],
+      },
+    ];
+    const moves = {
+      evId: 1,
+      causes: event('0x1', { isLt: 7 }).causes,
+      actions: { engine: { gotoStId: 1 }, cloud: { sendPush: true } },
+    };
+    const purposes = [
+      {
+        puId: 1,
+        initStId: 1,
+        states: [
+          { stId: 1, events },
+          { stId: 2, events: [moves] },
+        ],
+      },
+    ];
+    await history.db.query(
+      `with c as (
+         insert into profile_content (account_id, hash, bytes, purposes) values ($1, '\\x01', 9, $3) returning id
+       ), p as (
+         insert into profile (id, account_id, content_id) select gen_random_uuid(), $1, id from c returning id
+       )
+       insert into device_profile (device_id, profile_id, state) select $2, id, 'current' from p`,
+      [accountId, deviceId, JSON.stringify(purposes)],
+    );
+    for (const sId of ['0x1', '0x2']) await store(device, { sId, ts: t0, val: 9 });
+    await store(device, { sId: '0x1', ts: t0 - 600_000, val: 1 });
+    await store(other, { sId: '0x1', ts: t0, val: 9 });
+    expect(await latest(accountId, 'describe=true')).toEqual([
+      {
+        deviceAuthUuid: device.uuid,
+        sId: '0x1',
+        ts: t0,
+        val: 9,
+        beforeTs: t0 - 600_000,
+        above: 6.5,
+        below: -2,
+      },
+      { deviceAuthUuid: device.uuid, sId: '0x2', ts: t0, val: 9 },
+      { deviceAuthUuid: other.uuid, sId: '0x1', ts: t0, val: 9 },
+    ]);
+    expect((await latest(accountId))[0]).not.toHaveProperty('above');
+  });
+
   test('of one millisecond are the one that arrived last', async () => {
     const device = await app.newDevice(history.db);
     await store(device, { sId: '0x1', ts: t0, val: 1 }, { sId: '0x1', ts: t0, val: 2 });

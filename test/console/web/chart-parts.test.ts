@@ -8,6 +8,7 @@ import {
   type Point,
   statesOf,
   toColumns,
+  valueAt,
 } from '../../../src/console/web/pages/device/chart/points.ts';
 
 const point = (ts: number, val: number, to = val): Point => ({
@@ -44,12 +45,24 @@ test.each([
   ['a line', [4.2, 4.3, 4.4], []],
   ['one between gaps, and one after', [1, 2, null, 3, null, 4], [3, 5]],
   ['zero is a value', [null, 0, null], [1]],
+  ['beside values of another line at other times', [1, undefined, 2, undefined], []],
+  ['at the edges of another line', [undefined, 1, undefined, null, undefined, 3], [1, 5]],
   ['none', [], []],
 ])('a value without a line through it is a point: %s', (_, values, places) => {
   expect(alonePlaces(values)).toEqual(places);
 });
 
-const limit = (value: number, isAlarm = true) => ({ value, isAlarm, name: '', text: '' });
+test.each([
+  ['its own', [1, 2], 1, 2],
+  ['the last before', [1, undefined, undefined], 2, 1],
+  ['the next at the left edge', [undefined, 4], 0, 4],
+  ['none in a gap', [1, null, undefined, 4], 2, null],
+  ['none at all', [undefined, undefined], 1, null],
+])('what a pointer shows of a line without a value at that time: %s', (_, values, at, shown) => {
+  expect(valueAt(values, at)).toBe(shown);
+});
+
+const limit = (value: number, isAlarm = true) => ({ value, isAlarm });
 test.each([
   ['a limit that is near is in view', [4, 6], [limit(8)], false, [4, 8]],
   [
@@ -71,13 +84,19 @@ test.each([
 test('a CSV has a row for each value, and no name becomes a formula', () => {
   const senses = new Map([['0x10', { sId: '0x10', name: '=1+1, "x"', unit: '°C' }]]);
   const rows = [
-    { sId: '0x10', ts: 0, val: 1.0625 },
-    { sId: '0x12', ts: minute, val: { lat: 52.5, long: 13.4 } },
+    { deviceAuthUuid: 'a', sId: '0x10', ts: 0, val: 1.0625 },
+    { deviceAuthUuid: 'b', sId: '0x10', ts: 0, val: 2 },
+    { deviceAuthUuid: 'a', sId: '0x12', ts: minute, val: { lat: 52.5, long: 13.4 } },
   ];
-  const csv = toCsv(rows, { device: 'Van 12', senses, zone: 'Europe/Berlin' });
+  const devices = [
+    { uuid: 'a', name: 'Van 12', senses },
+    { uuid: 'b', name: 'Van 13', senses: new Map() },
+  ];
+  const csv = toCsv(rows, devices, 'Europe/Berlin');
   expect(csv).toBe(
     'time,device,sensor,value,unit,sId\r\n' +
       `1970-01-01T01:00:00+01:00,Van 12,"'=1+1, ""x""",1.0625,°C,0x10\r\n` +
+      '1970-01-01T01:00:00+01:00,Van 13,0x10,2,,0x10\r\n' +
       '1970-01-01T01:01:00+01:00,Van 12,0x12,"52.5, 13.4",,0x12\r\n',
   );
 });

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import type { ListedAlarm, Purpose, Sense } from '../../../src/console/web/api/types.ts';
 import { aboutOf, isBeyond } from '../../../src/console/web/pages/alarms/about.ts';
+import { limitsIn as limitsThen } from '../../../src/console/web/pages/device/chart/thresholds.ts';
 import { contradictions, limitsIn } from '../../../src/console/web/pages/watch/numbers.ts';
 import {
   noLimit,
@@ -33,13 +34,13 @@ const alarmOf = (thresholds: object, threshold: object = {}, val = 20) =>
     closedTs: null,
   }) as unknown as ListedAlarm;
 
-test('a value is beyond a limit only where values are compared with it', () => {
-  const at = { sId: '0x1', val: 20 };
-  expect(isBeyond(at, [alarmOf({ isGt: 8 })])).toBe(true);
-  expect(isBeyond(at, [alarmOf({ isGt: 21 })])).toBe(false);
-  const others = [{ over: { ms: 1, stat: 'delta' } }, { relative: true }, { negate: true }];
-  for (const threshold of others)
-    expect(isBeyond(at, [alarmOf({ isGt: 8 }, threshold)])).toBe(false);
+test('a value is beyond a limit only where it is more or less than that', () => {
+  const at = { deviceAuthUuid: 'd', sId: '0x1', ts: 1, val: 20 };
+  expect(isBeyond(at)).toBe(false);
+  expect(isBeyond({ ...at, above: 8 })).toBe(true);
+  expect(isBeyond({ ...at, above: 20, below: 20 })).toBe(false);
+  expect(isBeyond({ ...at, below: 21 })).toBe(true);
+  expect(isBeyond({ ...at, val: { lat: 52, long: 13 }, above: 8 })).toBe(false);
 });
 
 test('a rise is said as a rise, and the value that opened an alarm is not its peak', () => {
@@ -110,4 +111,36 @@ test('limits contradict each other where a device can be in both states, whateve
 test('a change is no limit that its number could be typed over as one', () => {
   const change = event({ isGt: 3 }, undefined, { over: { ms: 3_600_000, stat: 'delta' } });
   expect(limitsIn(profile({ stId: 1, events: [change] }))).toBeNull();
+});
+
+test('a limit applies in a chart from when its profile did; one of before, between its alarms', () => {
+  const purposes = profile({ stId: 1, events: [{ ...event({ isGt: 8 }), name: 'warm' }] });
+  const installed = { pId: 'new', ts: 500, purposes } as never;
+  const of = (pId: string, beganTs: number, overTs: number, isGt: number) => ({
+    ...alarmOf({ isGt }),
+    pId,
+    beganTs,
+    overTs,
+    eventName: 'warm',
+  });
+  const alarms = [of('old', 100, 150, 6), of('old', 200, 250, 6), of('new', 600, 700, 8)];
+  const drawnIn = (start: number, end: number) =>
+    limitsThen({ start, end }, temperature, { profile: installed, alarms }).map(
+      (each) => [each.value, each.start, Math.min(each.end, 1_000)] as const,
+    );
+  expect(drawnIn(0, 1_000)).toEqual([
+    [8, 500, 1_000],
+    [6, 100, 250],
+  ]);
+  expect(drawnIn(0, 400)).toEqual([[6, 100, 250]]);
+  // Late values may be compared with a profile of after them.
+  alarms.push(of('new', 300, 350, 8));
+  expect(drawnIn(0, 400)[0]).toEqual([8, 300, 1_000]);
+  expect(drawnIn(550, 1_000)).toEqual([[8, 300, 1_000]]);
+  const [now] = limitsThen(
+    { start: 0, end: 1_000 },
+    { sId: '0x1' },
+    { profile: installed, alarms: [] },
+  );
+  expect(now?.text).toMatch(/^warm: above 8, since /);
 });

@@ -31,6 +31,8 @@ export type FleetFilter = {
   refused: string;
   muted: string;
   label: string;
+  /** puId:stId */
+  state: string;
   sort: string;
   cursor: string;
 };
@@ -44,14 +46,22 @@ export const listDevices = (
 ): Promise<Answer<DeviceList>> =>
   call('GET', '/v2/devices', { query: { ...filter, limit: pageSize, counts: 'true' }, signal });
 
-/** How many devices have a profile, and how many have none: nothing of those is watched. */
-export async function listWatched(
-  signal?: AbortSignal,
-): Promise<{ with: number; without: number }> {
-  const query = { profile: 'none', limit: 1, counts: 'true' };
-  const { counts } = (await call<DeviceList>('GET', '/v2/devices', { query, signal })).body;
-  const without = counts?.matching ?? 0;
-  return { with: (counts?.all ?? 0) - without, without };
+/** How many devices a profile runs on, and how many it does not; which wait for one, are away, or cannot log in. */
+export type Watched = Record<'watched' | 'unwatched' | 'pending' | 'away' | 'refused', number>;
+
+export async function countWatched(signal?: AbortSignal): Promise<Watched> {
+  const ask = async (profile: string) => {
+    const query = { profile, limit: 1, counts: 'true' };
+    return (await call<DeviceList>('GET', '/v2/devices', { query, signal })).body.counts;
+  };
+  const [running, none] = await Promise.all([ask('current'), ask('none')]);
+  return {
+    watched: running?.matching ?? 0,
+    unwatched: none?.matching ?? 0,
+    pending: running?.pendingProfile ?? 0,
+    away: running?.offline ?? 0,
+    refused: running?.refused ?? 0,
+  };
 }
 
 export type Protocol = 'mqtt' | 'http';

@@ -47,7 +47,8 @@ function take(key: string, uuids: readonly string[], values: readonly LiveValue[
     latest.map((known) => {
       const value = newest.get(nameOf(known));
       newest.delete(nameOf(known));
-      return value && value.ts > known.ts ? { ...known, val: value.val, ts: value.ts } : known;
+      if (!value || value.ts <= known.ts) return known;
+      return { ...known, val: value.val, ts: value.ts, beforeTs: known.ts };
     }),
   );
   if (newest.size > 0) reload(key);

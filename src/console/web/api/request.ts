@@ -1,4 +1,5 @@
 import { compareClocks } from '../app/now.ts';
+import type { ListedAlarm } from './types.ts';
 
 /** An error that the service answered with; `detail` is for people. */
 export class ApiError extends Error {
@@ -9,6 +10,8 @@ export class ApiError extends Error {
   readonly retryAfterSeconds: number | null;
   /** Which parts of the request are wrong, and why. */
   readonly problems: readonly { path: string; message: string }[];
+  /** The newest values, for which an alarm cannot be closed. */
+  readonly values: ListedAlarm['values'];
   /** The quota that would be exceeded. */
   readonly exceeded: Exceeded | null;
 
@@ -17,6 +20,7 @@ export class ApiError extends Error {
     this.status = status;
     this.code = problem.type?.replace('urn:sensorium:error:', '') ?? '';
     this.exceeded = exceededOf(problem);
+    this.values = problem.values ?? [];
     this.requestId = problem.requestId ?? '';
     this.retryAfterSeconds = retryAfterSeconds;
     this.problems = problem.errors ?? [];
@@ -30,6 +34,7 @@ type Problem = Partial<Exceeded> & {
   detail?: string;
   requestId?: string;
   errors?: { path: string; message: string }[];
+  values?: ListedAlarm['values'];
 };
 
 function exceededOf({ quota, limit, used }: Problem): Exceeded | null {

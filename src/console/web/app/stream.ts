@@ -203,20 +203,16 @@ async function openStream({ devices, lastEventId }: StreamAsk): Promise<EventSou
   return new EventSource(url);
 }
 
-/** The newest open alarms, at most 100. */
-export const openList = signal<ListedAlarm[]>([]);
-
-/** How many there are, also beyond `openList`. */
+/** How many alarms are open, exactly. */
 export const openAlarms = signal(0);
 
-/** Reads them again, so that a person's action shows at once, even without the stream. */
+/** Counts them again, so that a person's action shows at once, even without the stream. */
 export async function readOpenAlarms(): Promise<void> {
   const uuid = accountOf()?.accountAuthUuid;
   // The page that lists alarms shows the error.
-  const answer = await listAlarms({ state: 'open', limit: 100 }).catch(() => null);
+  const answer = await listAlarms({ state: 'open', limit: 1 }).catch(() => null);
   // Somebody else may have signed in meanwhile.
   if (!answer || accountOf()?.accountAuthUuid !== uuid) return;
-  openList.value = answer.body.alarms;
   openAlarms.value = answer.body.total;
 }
 
@@ -225,7 +221,6 @@ const readSoon = throttle(() => void readOpenAlarms(), 1_000);
 
 effect(() => {
   const uuid = accountOf()?.accountAuthUuid;
-  openList.value = [];
   openAlarms.value = 0;
   if (uuid === undefined) return undefined;
   void readOpenAlarms();

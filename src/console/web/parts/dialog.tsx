@@ -3,14 +3,17 @@ import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { t } from '../text/t.ts';
 import { Problem } from './panel.tsx';
 
-/** The browser's own dialog: it traps the focus, and Escape closes it. */
+/**
+ * The browser's own dialog: it traps the focus, and Escape closes it. Without `onClose` nothing but the page closes it,
+ * for what must not go by a key.
+ */
 export function Dialog({
   title,
   onClose,
   children,
 }: {
   title: string;
-  onClose: () => void;
+  onClose?: () => void;
   children: ComponentChildren;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -28,10 +31,13 @@ export function Dialog({
   // The `close` event comes later, when another dialog may have opened instead: handle Escape at once.
   const cancel = (event: Event) => {
     event.preventDefault();
-    onClose();
+    onClose?.();
   };
   const close = () => {
-    if (!isGone.current) onClose();
+    if (isGone.current) return;
+    if (onClose) onClose();
+    // Chromium closes it on the second Escape, whatever the first one was answered.
+    else dialog.current?.showModal();
   };
   return (
     <dialog ref={dialog} class="dialog" aria-labelledby={id} onCancel={cancel} onClose={close}>

@@ -127,8 +127,8 @@ type FormState = {
 };
 
 /**
- * Sends a form, one request at a time. `explain` says which field an error belongs to, in the reader's language; that
- * field gets the focus.
+ * Sends a form, one request at a time. `explain` says which field an error belongs to, in the reader's language. The
+ * first field that is wrong gets the focus, also if `work` itself found that.
  */
 export function useForm(
   work: (values: FormData, form: HTMLFormElement) => Promise<unknown>,
@@ -139,9 +139,8 @@ export function useForm(
   const [error, setError] = useState<unknown>(null);
   const left = useRetryAfter(error);
   const refusal = error instanceof ApiError && left === 0 ? explain(error) : null;
-  useLayoutEffect(() => {
-    ref.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
-  }, [error]);
+  const [sent, setSent] = useState(0);
+  useLayoutEffect(() => focusWrong(ref.current), [sent]);
   const run = async (form: HTMLFormElement) => {
     setIsBusy(true);
     setError(null);
@@ -151,6 +150,7 @@ export function useForm(
       setError(thrown);
     } finally {
       setIsBusy(false);
+      setSent((before) => before + 1);
     }
   };
   const send = (event: SubmitEvent) => {
@@ -158,6 +158,14 @@ export function useForm(
     if (!isBusy) void run(event.currentTarget as HTMLFormElement);
   };
   return { ref, isBusy, error: refusal ? null : error, left, refusal, send };
+}
+
+/** Moves the focus to the first field that is wrong, if there is one. */
+export function focusWrong(form: HTMLFormElement | null): void {
+  const wrong = form?.querySelector<HTMLElement>('[aria-invalid="true"]');
+  // What is folded away cannot have the focus.
+  wrong?.closest('details')?.setAttribute('open', '');
+  wrong?.focus();
 }
 
 /** Whether the service rejected this member of the body, or something in it. */

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren, ComponentType } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { Query } from '../api/cache.ts';
 import { ApiError } from '../api/request.ts';
 import { formatNumber } from '../text/format.ts';
@@ -112,22 +112,30 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
   );
 }
 
-type Said = { text: string; undo?: () => Promise<unknown> };
+type Said = { text: string; undo?: (() => Promise<unknown>) | undefined };
 
-const said = signal<Said>({ text: '' });
-let timer: ReturnType<typeof setTimeout> | undefined;
+const said = signal<readonly Said[]>([]);
 
-/** Shows a short message about what was done; with `undo` for as long as that can be taken back. */
+const drop = (one: Said): void => void (said.value = said.value.filter((each) => each !== one));
+
+/**
+ * Shows a short message about what was done, in place of the one before; with `undo` beside others, for as long as
+ * that can be taken back.
+ */
 export function say(text: string, undo?: { forMs: number; run: () => Promise<unknown> }): void {
-  said.value = undo ? { text, undo: undo.run } : { text };
-  clearTimeout(timer);
-  timer = setTimeout(() => (said.value = { text: '' }), undo?.forMs ?? 5_000);
+  const one: Said = { text, undo: undo?.run };
+  const undoable = said.value.filter((each) => each.undo);
+  said.value = [...undoable.slice(undo ? 1 - mostUndoable : 0), one];
+  setTimeout(() => drop(one), undo?.forMs ?? 5_000);
 }
 
-async function takeBack(): Promise<void> {
-  const { undo } = said.value;
+/** More would cover the page. */
+const mostUndoable = 3;
+
+async function takeBack(one: Said): Promise<void> {
+  drop(one);
   try {
-    await undo?.();
+    await one.undo?.();
     say(t('common.undone'));
   } catch (error) {
     say(describeProblem(error));
@@ -137,27 +145,44 @@ async function takeBack(): Promise<void> {
 export function Toast() {
   return (
     <div class="toast" role="status" aria-live="polite">
-      {said.value.text !== '' && (
-        <p>
-          {said.value.text}
-          {said.value.undo && (
-            <button type="button" class="toast-undo" onClick={() => void takeBack()}>
+      {said.value.map((one) => (
+        <p key={one}>
+          {one.text}
+          {one.undo && (
+            <button type="button" class="toast-undo" onClick={() => void takeBack(one)}>
               {t('jobs.undo')}
             </button>
           )}
         </p>
-      )}
+      ))}
     </div>
   );
 }
 
-/** A script that could not be loaded is not asked for again by the browser: loads the page again once it is online. */
+const retryMs = 5_000;
+
+/**
+ * A script that could not be loaded is not asked for again by the browser: loads the page again once the service, which
+ * was away, answers. If it answers all the time, loading again would help nobody.
+ */
 export function useReloadOnline(hasFailed: boolean): void {
-  useEffect(() => {
+  // With the error on the screen, not a moment later: the browser says only once that it is online.
+  useLayoutEffect(() => {
     if (!hasFailed) return undefined;
-    const again = () => location.reload();
+    let wasAway = false;
+    const look = async () => {
+      const answer = await fetch(location.href, { method: 'HEAD' }).catch(() => null);
+      if (wasAway && answer?.ok) location.reload();
+      wasAway ||= answer === null;
+    };
+    const again = () => void look();
+    again();
+    const timer = setInterval(again, retryMs);
     addEventListener('online', again);
-    return () => removeEventListener('online', again);
+    return () => {
+      clearInterval(timer);
+      removeEventListener('online', again);
+    };
   }, [hasFailed]);
 }
 

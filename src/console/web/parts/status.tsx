@@ -1,55 +1,30 @@
-import type { ListedDevice } from '../api/devices.ts';
 import { clock } from '../app/now.ts';
 import { formatAgo, formatFullTime, formatNumber, formatTime } from '../text/format.ts';
 import { t } from '../text/t.ts';
 import { Icon } from './icon.tsx';
 import { Link } from './link.tsx';
-
-type Seen = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs' | 'transport'> & {
-  /** When its newest value was measured; null: it has none; absent: not known. */
-  valueTs?: number | null | undefined;
-};
-
-/** A connected device that measured nothing for longer says so. */
-const silentMs = 3_600_000;
+import { type Seen, type Standing, standingOf } from './presence.ts';
 
 /** Uses shape and words, never colour alone. `isFull`: says when it was last seen, if nothing beside it does. */
 export function Status({ isFull = false, ...seen }: Seen & { isFull?: boolean }) {
-  const state = stateOf(seen);
+  const standing = standingOf(seen, clock.value);
   const { lastSeenTs } = seen;
-  if (state !== 'intermittent' || !(isFull || lastSeenTs === null))
-    return <span class={`status status-${state}`}>{wordOf(seen)}</span>;
+  const isAway = !['online', 'no-value', 'sends-nothing', 'never'].includes(standing);
   return (
-    <span class="status status-intermittent" title={lastSeenTs ? formatFullTime(lastSeenTs) : ''}>
-      {wordOf(seen)}
-      {' · '}
-      {lastSeenTs === null
-        ? t('status.neverSeen')
-        : t('status.seen', { time: formatAgo(lastSeenTs) })}
+    <span class={`status status-${standing}`} title={lastSeenTs ? formatFullTime(lastSeenTs) : ''}>
+      {wordOf(seen, standing)}
+      {isFull && isAway && lastSeenTs !== null && (
+        <> · {t('status.seen', { time: formatAgo(lastSeenTs) })}</>
+      )}
     </span>
   );
 }
 
-function wordOf(seen: Seen): string {
-  const state = stateOf(seen);
-  const { valueTs } = seen;
-  if (state === 'online' && valueTs === null) return t('status.onlineNoValue');
-  if (
-    state === 'online' &&
-    valueTs !== undefined &&
-    valueTs !== null &&
-    valueTs < clock.value - silentMs
-  )
-    return t('status.onlineSilent', { time: formatAgo(valueTs) });
-  if (state !== 'intermittent') return t(`status.${state}`);
-  return t(seen.transport === 'bridge' ? 'status.bridge' : 'status.http');
-}
-
-/** Nobody knows whether an intermittent device is there; when it was last heard says more. */
-function stateOf({ connected, presence, lastSeenTs }: Seen) {
-  if (connected) return 'online';
-  if (presence === 'intermittent') return 'intermittent';
-  return lastSeenTs === null ? 'never' : 'offline';
+function wordOf({ valueTs, transport }: Seen, standing: Standing): string {
+  if (standing === 'sends-nothing')
+    return t('status.sends-nothing', { time: formatAgo(valueTs ?? 0) });
+  if (standing === 'to-send') return t(transport === 'bridge' ? 'status.bridge' : 'status.to-send');
+  return t(`status.${standing}`);
 }
 
 type Quiet = { mutedUntilTs?: number | undefined; mutedReason?: string | undefined };

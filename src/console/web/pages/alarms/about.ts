@@ -77,12 +77,25 @@ function sayValue({ sId, val, lat, long }: Value, latest: Latest): string {
 /** When what it was about began, by the measurements; by its firing, if that was not recorded. */
 export const beganOf = ({ beganTs, sinceTs }: ListedAlarm): number => beganTs ?? sinceTs;
 
-/** When it was over, by the measurements. Null: it still holds, a person or a profile closed it, or not recorded. */
+/** When it was over, by the measurements; if that is not known, when it was closed. Null: it is open. */
 export const overOf = ({ overTs, closedTs }: ListedAlarm): number | null => overTs ?? closedTs;
+
+/** In a row: for how long; of one that is closed since when, too, or that its end is not known. */
+export function sayLasting(alarm: ListedAlarm): string {
+  const { overTs, closedTs } = alarm;
+  const began = beganOf(alarm);
+  if (closedTs === null) return formatDuration((overTs ?? now()) - began);
+  const from = formatTime(began);
+  if (overTs !== null) return `${from} · ${formatDuration(overTs - began)}`;
+  return `${from} · ${t(isByCondition(alarm) ? 'alarms.noEnd' : 'alarms.closedEarly')}`;
+}
+
+const isByCondition = ({ closedBy }: ListedAlarm) =>
+  closedBy === 'cleared' || closedBy === 'left-state';
 
 /** From when to when, and how long; or since when. */
 export function sayTimes(alarm: ListedAlarm): string {
-  const { overTs, closedTs, closedBy } = alarm;
+  const { overTs, closedTs } = alarm;
   const beganTs = beganOf(alarm);
   const from = formatTime(beganTs);
   if (overTs !== null) {
@@ -91,41 +104,42 @@ export function sayTimes(alarm: ListedAlarm): string {
   }
   if (closedTs === null)
     return t('alarms.since', { time: from, ago: formatDuration(now() - beganTs) });
-  const isByCondition = closedBy === 'cleared' || closedBy === 'left-state';
-  return t(isByCondition ? 'alarms.endUnknown' : 'alarms.closedWhile', { from });
+  return t(isByCondition(alarm) ? 'alarms.endUnknown' : 'alarms.closedWhile', { from });
 }
 
-/** Whether a value is beyond a limit for which one of these alarms is open. A position has no limits. */
-export function isBeyond(
-  { sId, val }: { sId: string; val: unknown },
-  alarms: readonly ListedAlarm[],
-): boolean {
-  if (typeof val !== 'number') return false;
-  return alarms.some(({ conditions }) =>
-    conditions.some((condition) => {
-      const { isGt, isLt } = condition.thresholds;
-      if (condition.sId !== sId || !isLimit(condition)) return false;
-      return (typeof isGt === 'number' && val > isGt) || (typeof isLt === 'number' && val < isLt);
-    }),
-  );
-}
+/** Whether a newest value is beyond a plain limit of its device's profile. */
+export const isBeyond = ({ val, above, below }: LatestView): boolean =>
+  typeof val === 'number' &&
+  ((above !== undefined && val > above) || (below !== undefined && val < below));
 
 /**
- * Why closing it hides something: "It is 13.2 °C, above 8 °C." Empty if what it was about is over. A value that is
- * back counts as over, also before the alarm ends.
+ * Why closing it hides something, by the newest values: "It is 13.2 °C, above 8 °C." Empty if what it was about is
+ * over. A value that is back counts as over, also before the alarm ends.
  */
 export function whyOpen(alarm: ListedAlarm, latest: Latest): string {
-  const { conditions, values, overTs, endsTs } = alarm;
-  if (overTs !== null || endsTs !== null) return '';
-  for (const condition of conditions.filter(isLimit)) {
+  return alarm.overTs !== null || alarm.endsTs !== null ? '' : sayHolding(alarm, latest).why;
+}
+
+/** Which value still holds it, and when that was measured. Both are empty where words cannot say it. */
+export function sayHolding(
+  { conditions, values }: Pick<ListedAlarm, 'conditions' | 'values'>,
+  latest: Latest,
+): { why: string; measured: string } {
+  const limits = conditions.filter(isLimit);
+  for (const condition of limits) {
     const { isGt, isLt } = condition.thresholds;
     const value = values.find(({ sId }) => sId === condition.sId);
     if (!value) continue;
-    const isBeyond = typeof isGt === 'number' ? value.val > isGt : value.val < Number(isLt);
-    if (!isBeyond) continue;
+    const isOut = typeof isGt === 'number' ? value.val > isGt : value.val < Number(isLt);
+    if (!isOut) continue;
     const text = formatValue(value.val, shownAs(value.sId, latest, condition));
     const limit = sayCondition(condition.thresholds, false, { unit: condition.unit ?? undefined });
-    return t('alarms.itIs', { value: text, limit });
+    const why = t('alarms.itIs', { value: text, limit });
+    return { why, measured: t('alarms.measured', { time: formatTime(value.ts) }) };
   }
-  return conditions.some(isLimit) ? t('alarms.notOver') : t('alarms.holds');
+  const newest = values.map((value) => `${sayValue(value, latest)} (${formatTime(value.ts)})`);
+  return {
+    why: limits.length > 0 ? t('alarms.notOver') : t('alarms.holds'),
+    measured: newest.length === 0 ? '' : t('alarms.newest', { values: newest.join(', ') }),
+  };
 }

@@ -15,7 +15,7 @@ import { Dialog } from '../../parts/dialog.tsx';
 import { type AskedQuiet, type Quiet, QuietFields, quietFromNow } from '../../parts/form.tsx';
 import { Problem, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
-import { whyOpen } from './about.ts';
+import { sayHolding } from './about.ts';
 
 type Act = 'acknowledge' | 'close' | 'snooze' | 'unsnooze' | 'mute' | 'unmute';
 
@@ -29,10 +29,12 @@ type ActionsProps = {
 /** What a person can do about an alarm; the page shows the result at once. */
 export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
   const [asking, setAsking] = useState<'snooze' | 'mute' | 'close' | 'note' | null>(null);
-  const why = whyOpen(alarm, latest);
+  /** What the service refused to close it for: the newest values, which the page may not know yet. */
+  const [holding, setHolding] = useState<ListedAlarm['values']>([]);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const { alarmId, deviceAuthUuid: uuid, state, snoozed, muted } = alarm;
+  const { why, measured } = sayHolding({ ...alarm, values: holding }, latest);
   const run = async (act: Act, work: () => Promise<unknown>, undo?: () => Promise<unknown>) => {
     if (isBusy) return;
     setError(null);
@@ -42,7 +44,9 @@ export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
       await work();
       say(t(`alarms.done.${act}`), undo && { forMs: undoMs, run: undo });
     } catch (thrown) {
-      if (isHolding(thrown)) setAsking('close');
+      const values = holdingOf(thrown);
+      if (values) setHolding(values);
+      if (values) setAsking('close');
       else setError(thrown);
     }
     setBusy(false);
@@ -98,7 +102,7 @@ export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
         <NoteDialog
           title={t('alarms.closeTitle')}
           action={t('alarms.closeAnyway')}
-          hint={`${why} ${t('alarms.closeHint')}`}
+          hint={[why, measured, t('alarms.closeHint')].filter(Boolean).join(' ')}
           onCancel={() => setAsking(null)}
           onSend={(note) => void close({ force: true, ...(note ? { note } : {}) })}
         />
@@ -126,7 +130,8 @@ export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
 /** How long the service takes back that an alarm was closed. */
 const undoMs = 60_000;
 
-const isHolding = (error: unknown) => error instanceof ApiError && error.code === 'condition-holds';
+const holdingOf = (error: unknown) =>
+  error instanceof ApiError && error.code === 'condition-holds' ? error.values : null;
 
 type NoteProps = {
   title: string;

@@ -16,15 +16,6 @@ type CardProps = {
 };
 
 /** One alarm: what, where, since when, whether somebody was notified, and what to do. */
-export function AlarmCard(props: CardProps) {
-  return (
-    <li>
-      <AlarmBody {...props} />
-    </li>
-  );
-}
-
-/** The same within another element. */
 export function AlarmBody({ alarm, hasDevice, latest }: CardProps) {
   const { state, eventName, deviceName, deviceAuthUuid, snoozed, muted } = alarm;
   const id = useId();

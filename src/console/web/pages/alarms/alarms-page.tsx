@@ -1,8 +1,7 @@
 import { useEffect } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
-import { listWatched } from '../../api/devices.ts';
+import { countWatched, type Watched } from '../../api/devices.ts';
 import { listAlarms } from '../../api/events.ts';
-import { useLatest } from '../../api/measurements.ts';
 import type { AlarmGroup, ListedAlarm } from '../../api/types.ts';
 import { here, hereWith, queryOf, setQuery } from '../../app/router.ts';
 import { onStream, openAlarms } from '../../app/stream.ts';
@@ -12,10 +11,9 @@ import { Answered, Empty } from '../../parts/panel.tsx';
 import { Chips } from '../../parts/status.tsx';
 import { formatNumber, formatTime } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
-import { LabelFilter, SearchField } from '../fleet/filter.tsx';
+import { LabelFilter, Only, SearchField } from '../fleet/filter.tsx';
 import { Pager } from '../fleet/fleet-page.tsx';
-import { AlarmCard } from './alarm-card.tsx';
-import { AlarmRows } from './alarm-rows.tsx';
+import { AlarmList, clearPicked } from './alarm-list.tsx';
 
 const states = ['open', 'acknowledged', 'closed'] as const;
 
@@ -39,6 +37,9 @@ export function AlarmsPage() {
       if (kind === 'alarm') again();
     });
   }, []);
+  // Which alarms, in whatever order: what was selected among others goes.
+  const which = JSON.stringify([state, device, label, search, event]);
+  useEffect(() => clearPicked, [which]);
   const isOfAll = device === '' && label === '' && search === '' && event === '';
   const found = query.data?.body.total;
   return (
@@ -66,7 +67,7 @@ export function AlarmsPage() {
             {alarms.length === 0 ? (
               <NoAlarms state={state} isOfAll={isOfAll && found === 0} />
             ) : (
-              <AlarmList alarms={alarms} hasDevice />
+              <AlarmList key={which} alarms={alarms} hasDevice />
             )}
             <Pager next={next} />
           </>
@@ -120,7 +121,7 @@ function Groups({ groups }: { groups: readonly AlarmGroup[] }) {
   return (
     <section class="panel panel-flush" aria-label={t('alarms.group')}>
       <ul class="alarm-rows">
-        {groups.map(({ name, total, severity, sinceTs }) => (
+        {groups.map(({ name, total, severity, beganTs }) => (
           <li key={name} class="alarm-group">
             {name === '' ? (
               // No filter means devices without a label.
@@ -132,7 +133,9 @@ function Groups({ groups }: { groups: readonly AlarmGroup[] }) {
             )}
             <strong>{formatNumber(total)}</strong>
             <span class="muted">{t(`severity.${severity}`)}</span>
-            <span class="alarm-row-time">{formatTime(sinceTs)}</span>
+            <span class="alarm-row-time">
+              {t('alarms.groupSince', { time: formatTime(beganTs) })}
+            </span>
           </li>
         ))}
       </ul>
@@ -144,7 +147,13 @@ function Groups({ groups }: { groups: readonly AlarmGroup[] }) {
 function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
   const device = queryOf('device');
   if (device !== '')
-    return <Only text={t('alarms.ofDevice', { device: nameOf(device, alarms) })} name="device" />;
+    return (
+      <Only
+        text={t('alarms.ofDevice', { device: nameOf(device, alarms) })}
+        name="device"
+        drop={t('alarms.dropFilter')}
+      />
+    );
   return (
     <>
       <SearchField label={t('alarms.search')} />
@@ -165,24 +174,15 @@ function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
           text: t(each === '' ? 'alarms.group.none' : `alarms.group.${each}`),
         }))}
       />
-      {queryOf('event') !== '' && <Only text={queryOf('event')} name="event" />}
+      {queryOf('event') !== '' && (
+        <Only text={queryOf('event')} name="event" drop={t('alarms.dropFilter')} />
+      )}
     </>
   );
 }
 
 function nameOf(uuid: string, alarms: readonly ListedAlarm[]): string {
   return alarms.find(({ deviceAuthUuid }) => deviceAuthUuid === uuid)?.deviceName || uuid;
-}
-
-function Only({ text, name }: { text: string; name: 'device' | 'event' }) {
-  return (
-    <p class="only">
-      <span>{text}</span>
-      <button type="button" class="button" onClick={() => setQuery({ [name]: '', cursor: '' })}>
-        {t('alarms.dropFilter')}
-      </button>
-    </p>
-  );
 }
 
 type NoneProps = { state: 'open' | 'acknowledged' | 'closed'; isOfAll: boolean };
@@ -204,7 +204,7 @@ function Quiet() {
   const closed = useQuery('alarms/last', (signal) =>
     listAlarms({ state: 'closed', limit: 100 }, signal),
   );
-  const watched = useQuery('alarms/watched', listWatched).data;
+  const fleet = useQuery('alarms/watched', countWatched).data;
   if (acknowledged.data?.body.alarms.length)
     return (
       <Empty icon="check" title={t('alarms.inHand')} hint={t('alarms.inHandHint')}>
@@ -213,17 +213,15 @@ function Quiet() {
         </Link>
       </Empty>
     );
-  if (watched && watched.with === 0)
+  if (!fleet) return null;
+  if (fleet.watched === 0)
     return (
       <Empty
         icon="alarm"
         title={t('alarms.unwatched')}
-        hint={
-          watched.without === 0
-            ? t('alarms.noDevices')
-            : count('alarms.withoutLimits', watched.without)
-        }
+        {...(fleet.unwatched === 0 ? { hint: t('alarms.noDevices') } : {})}
       >
+        <Unwatched fleet={fleet} />
         <Link to="" class="button">
           {t('app.toFleet')}
         </Link>
@@ -231,36 +229,33 @@ function Quiet() {
     );
   const since = Math.max(...(closed.data?.body.alarms ?? []).map(({ closedTs }) => closedTs ?? 0));
   const title = since > 0 ? t('alarms.quietSince', { time: formatTime(since) }) : t('alarms.quiet');
-  const hint = watched?.without
-    ? count('alarms.withoutLimits', watched.without)
-    : t('alarms.quietHint');
-  return <Empty icon="check" title={title} hint={hint} />;
-}
-
-/** The alarms of many devices (`hasDevice`), or of one. One query reads all their senses. */
-export function AlarmList({ alarms, hasDevice = false }: ListProps) {
-  const uuids = [...new Set(alarms.map(({ deviceAuthUuid }) => deviceAuthUuid))];
-  const { data } = useLatest(uuids);
-  const latest = data && Map.groupBy(data, ({ deviceAuthUuid }) => deviceAuthUuid);
-  const latestOf = ({ deviceAuthUuid }: ListedAlarm) =>
-    latest && (latest.get(deviceAuthUuid) ?? []);
-  if (hasDevice && alarms.length > mostCards)
-    return <AlarmRows alarms={alarms} latestOf={latestOf} />;
   return (
-    <ul class="alarms">
-      {alarms.map((alarm) => (
-        <AlarmCard
-          key={alarm.alarmId}
-          alarm={alarm}
-          hasDevice={hasDevice}
-          latest={latestOf(alarm)}
-        />
-      ))}
-    </ul>
+    <Empty icon="check" title={title} hint={count('alarms.watched', fleet.watched)}>
+      <Unwatched fleet={fleet} />
+    </Empty>
   );
 }
 
-/** A few alarms are cards, which say everything at once; more are rows. */
-const mostCards = 4;
-
-type ListProps = { alarms: readonly ListedAlarm[]; hasDevice?: boolean };
+/** What nobody would hear of, whatever happened: each is a filter of the devices. */
+function Unwatched({ fleet }: { fleet: Watched }) {
+  const { unwatched, pending, away, refused } = fleet;
+  const lines = [
+    { number: unwatched, stem: 'alarms.withoutLimits', to: '?profile=none' },
+    { number: pending, stem: 'alarms.pendingProfile', to: '?profile=pending' },
+    { number: away, stem: 'alarms.notConnected', to: '?presence=offline' },
+    { number: refused, stem: 'alarms.refused', to: '?refused=true' },
+  ] as const;
+  return (
+    <ul class="empty-list">
+      {lines
+        .filter(({ number }) => number > 0)
+        .map(({ number, stem, to }) => (
+          <li key={stem}>
+            <Link to={to} class="link">
+              {count(stem, number)}
+            </Link>
+          </li>
+        ))}
+    </ul>
+  );
+}

@@ -10,7 +10,13 @@ import {
   unmuteDevice,
 } from '../../api/devices.ts';
 import { useLatest } from '../../api/measurements.ts';
-import type { DescribedDevice, OneDevice, Sense } from '../../api/types.ts';
+import type {
+  DescribedDevice,
+  LatestView,
+  ListedAlarm,
+  OneDevice,
+  Sense,
+} from '../../api/types.ts';
 import { clock } from '../../app/now.ts';
 import { asLeft, queryOf } from '../../app/router.ts';
 import { onStream, readOpenAlarms } from '../../app/stream.ts';
@@ -18,12 +24,14 @@ import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered, lazyPart, Problem, say } from '../../parts/panel.tsx';
 import { describeRejection } from '../../parts/rejections.tsx';
-import { Ago, Muted, Status } from '../../parts/status.tsx';
+import { rhythmOf } from '../../parts/presence.ts';
+import { Muted, Status } from '../../parts/status.tsx';
 import { formatAgo, formatFullTime, formatTime } from '../../text/format.ts';
-import { t } from '../../text/t.ts';
+import { count, t } from '../../text/t.ts';
+import { AlarmList, useAlarmsOf } from '../alarms/alarm-list.tsx';
 import { History } from './chart/history.tsx';
 import { nameOf } from './chart/points.ts';
-import { DeviceAlarms, EventsTab } from './events-tab.tsx';
+import { EventsTab } from './events-tab.tsx';
 import { NotificationsTab } from './notifications-tab.tsx';
 import { ProfileTab } from './profile-tab.tsx';
 import { RefusedTab } from './refused-tab.tsx';
@@ -54,6 +62,8 @@ export function DevicePage({ uuid }: { uuid: string }) {
   const configuration = useQuery(`configuration/${uuid}`, (signal) =>
     getConfiguration(uuid, signal),
   );
+  const alarms = useAlarmsOf(uuid);
+  const { data: latest } = useLatest([uuid]);
   const senses = configuration.data ? sensesOf(configuration.data) : new Map();
   const profile = configuration.data?.currentProfile;
   return (
@@ -70,10 +80,11 @@ export function DevicePage({ uuid }: { uuid: string }) {
             <Head
               uuid={uuid}
               name={described.device.name ?? ''}
+              latest={latest}
               profile={profile && isInstalled(profile) ? profile : null}
             />
-            <Trouble uuid={uuid} senses={senses} />
-            <DeviceAlarms uuid={uuid} />
+            <Trouble uuid={uuid} senses={senses} latest={latest ?? []} />
+            <DeviceAlarms uuid={uuid} {...alarms} />
             <WatchLink uuid={uuid} />
             <Values uuid={uuid} senses={senses} />
             <History
@@ -102,9 +113,15 @@ export function DevicePage({ uuid }: { uuid: string }) {
 const isInstalled = (profile: DescribedDevice['currentProfile']): profile is CurrentProfile =>
   'pId' in profile;
 
-type HeadProps = { uuid: string; name: string; profile: CurrentProfile | null };
+type HeadProps = {
+  uuid: string;
+  name: string;
+  /** Undefined until they are known. */
+  latest: readonly LatestView[] | undefined;
+  profile: CurrentProfile | null;
+};
 
-function Head({ uuid, name, profile }: HeadProps) {
+function Head({ uuid, name, latest, profile }: HeadProps) {
   const key = `device/${uuid}`;
   const { data } = useQuery(key, (signal) => getDevice(uuid, signal), { everyMs });
   useEffect(() => followPresence(key), [key]);
@@ -114,11 +131,8 @@ function Head({ uuid, name, profile }: HeadProps) {
       <h1>{name.trim() || t('fleet.unnamed')}</h1>
       {device && (
         <p class="device-seen">
-          <Status {...device} isFull />
+          <Status {...device} {...rhythmOf(latest)} isFull />
           <PurposeState state={device.state} profile={profile} />
-          {device.lastSeenTs !== null && device.presence === 'offline' && (
-            <Ago ts={device.lastSeenTs} />
-          )}
           {device.mutedUntilTs !== undefined && <Quiet device={device} />}
           {device.labels.map((label) => (
             <span key={label} class="label">
@@ -226,17 +240,20 @@ const dayMs = 86_400_000;
 const remarks = ['unknown-member', 'events-not-recorded', 'more-of-message', 'more-of-minute'];
 const isRefusal = ({ reason }: { reason: string }) => !remarks.includes(reason);
 
-type TroubleProps = { uuid: string; senses: ReadonlyMap<string, Sense> };
+type TroubleProps = {
+  uuid: string;
+  senses: ReadonlyMap<string, Sense>;
+  latest: readonly LatestView[];
+};
 
 /** Why nothing arrives although the device tries: its login was refused, or its newest message was rejected. */
-export function Trouble({ uuid, senses }: TroubleProps) {
+export function Trouble({ uuid, senses, latest }: TroubleProps) {
   const { data } = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal), { everyMs });
   const newest = useQuery(
     `newest-rejection/${uuid}`,
     async (signal) => (await listRejections(uuid, signal)).find(isRefusal) ?? null,
     { everyMs },
   ).data;
-  const { data: latest = [] } = useLatest([uuid]);
   const refusedTs = data?.device.refusedTs;
   const storedTs = Math.max(0, ...latest.map(({ ts }) => ts));
   const isRejected =
@@ -268,6 +285,26 @@ export function Trouble({ uuid, senses }: TroubleProps) {
         </li>
       )}
     </ul>
+  );
+}
+
+type DeviceAlarmsProps = { uuid: string; alarms: readonly ListedAlarm[]; total: number };
+
+/** The device's current alarms, above everything else; unacknowledged ones first. */
+function DeviceAlarms({ uuid, alarms, total }: DeviceAlarmsProps) {
+  const more = total - alarms.length;
+  if (total === 0) return null;
+  return (
+    <>
+      <AlarmList alarms={alarms} />
+      {more > 0 && (
+        <p>
+          <Link to={`alarms?device=${uuid}`} class="link">
+            {count('device.moreAlarms', more)}
+          </Link>
+        </p>
+      )}
+    </>
   );
 }
 

@@ -2,10 +2,10 @@ import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
 import { nameOfSense } from '../../api/devices.ts';
-import { listAlarms, listEvents } from '../../api/events.ts';
+import { listEvents } from '../../api/events.ts';
 import type { EventView, Sense } from '../../api/types.ts';
 import { queryOf } from '../../app/router.ts';
-import { onStream, openList } from '../../app/stream.ts';
+import { onStream } from '../../app/stream.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import {
   formatDuration,
@@ -16,7 +16,6 @@ import {
   sayCondition,
 } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import { AlarmList } from '../alarms/alarms-page.tsx';
 import { Pager } from '../fleet/fleet-page.tsx';
 import { nameOf, placeAfter } from './chart/points.ts';
 import type { CurrentProfile, TabProps } from './tab.ts';
@@ -168,25 +167,4 @@ function sayCompared(
   const what = { name, value: formatValue(value, sense) };
   if (over) return t(`event.over.${over.stat}`, { ...what, time: formatDuration(over.ms) });
   return relative ? t('event.differed', what) : t('event.was', what);
-}
-
-const mostAcknowledged = 5;
-
-/** The device's current alarms, above everything else; unacknowledged ones first. */
-export function DeviceAlarms({ uuid }: { uuid: string }) {
-  const key = `alarms/in-hand/${uuid}`;
-  const filter = { state: 'acknowledged', device: uuid, limit: mostAcknowledged };
-  const { data } = useQuery(key, (signal) => listAlarms(filter, signal));
-  useEffect(
-    () =>
-      onStream((message) => {
-        if (message.kind === 'alarm' && message.deviceAuthUuid === uuid) reload(key);
-      }),
-    [key],
-  );
-  const open = openList.value.filter(({ deviceAuthUuid }) => deviceAuthUuid === uuid);
-  const ids = new Set(open.map(({ alarmId }) => alarmId));
-  const inHand = (data?.body.alarms ?? []).filter(({ alarmId }) => !ids.has(alarmId));
-  const alarms = [...open, ...inHand];
-  return alarms.length === 0 ? null : <AlarmList alarms={alarms} />;
 }

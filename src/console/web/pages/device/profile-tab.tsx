@@ -1,19 +1,24 @@
 import { getDevice } from '../../api/devices.ts';
 import { useQuery } from '../../api/cache.ts';
-import type { DescribedDevice, OneDevice } from '../../api/types.ts';
-import { Answered, Empty } from '../../parts/panel.tsx';
+import type { DescribedDevice, OneDevice, Purpose } from '../../api/types.ts';
+import { Answered, Empty, lazyPart } from '../../parts/panel.tsx';
 import { formatFullTime, formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
+import type { Purposes as PurposesPart } from './purposes.tsx';
 import type { TabProps } from './tab.ts';
 
 type Profile = OneDevice['profiles'][number];
 
+const Purposes = lazyPart<Parameters<typeof PurposesPart>[0]>(
+  async () => (await import('./purposes.tsx')).Purposes,
+);
+
 const everyMs = 5_000;
 
 /** The device's current profile, and the progress of a newer one. */
-export function ProfileTab({ uuid, configuration }: TabProps) {
+export function ProfileTab({ uuid, configuration, senses }: TabProps) {
   const query = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal), { everyMs });
-  const names = namesOf(configuration);
+  const contents = contentsOf(configuration);
   return (
     <Answered query={query}>
       {({ profiles, device }) => {
@@ -28,7 +33,7 @@ export function ProfileTab({ uuid, configuration }: TabProps) {
           <ul class="profiles">
             {shown.map((profile) => (
               <li key={profile.pId}>
-                <p class="event-title">{names.get(profile.pId) ?? t('profile.unnamed')}</p>
+                <p class="event-title">{sayNames(contents.get(profile.pId))}</p>
                 <p class={`profile-state profile-${profile.state}`}>
                   {t(`profile.${profile.state}`, { time: formatTime(profile.ts) })}
                 </p>
@@ -37,6 +42,13 @@ export function ProfileTab({ uuid, configuration }: TabProps) {
                   {t('profile.installed', { time: formatTime(profile.installedTs) })}
                   {profile.state === 'current' && ` ${t(`profile.engine.${profile.engine}`)}`}
                 </p>
+                {contents.has(profile.pId) && (
+                  <Purposes
+                    purposes={contents.get(profile.pId) ?? []}
+                    senses={senses}
+                    now={profile.state === 'current' ? device.state : null}
+                  />
+                )}
               </li>
             ))}
           </ul>
@@ -61,13 +73,13 @@ function Hint({ profile: { state, text }, presence = 'offline' }: HintProps) {
   return state === 'sent' ? <p class="event-why">{t('profile.waitsAnswer')}</p> : null;
 }
 
-/** The names of purposes in the profiles whose content is known, by pId. */
-function namesOf({ currentProfile, pendingProfile }: DescribedDevice): Map<string, string> {
+/** The purposes of the profiles whose content is known, by pId. */
+function contentsOf({ currentProfile, pendingProfile }: DescribedDevice): Map<string, Purpose[]> {
   const known = [currentProfile, pendingProfile].flatMap((each) => ('pId' in each ? [each] : []));
-  return new Map(
-    known.map(({ pId, purposes }) => [
-      pId,
-      purposes.map(({ name, puId }) => name || t('profile.purpose', { id: puId })).join(', '),
-    ]),
-  );
+  return new Map(known.map(({ pId, purposes }) => [pId, purposes]));
 }
+
+const sayNames = (purposes: readonly Purpose[] | undefined): string =>
+  purposes
+    ? purposes.map(({ name, puId }) => name || t('profile.purpose', { id: puId })).join(', ')
+    : t('profile.unnamed');

@@ -1,7 +1,6 @@
 import { useRef } from 'preact/hooks';
 import { useLatest } from '../../api/measurements.ts';
 import type { LatestView, Sense } from '../../api/types.ts';
-import { openList } from '../../app/stream.ts';
 import { Answered } from '../../parts/panel.tsx';
 import { nameOfSense } from '../../api/devices.ts';
 import { Ago } from '../../parts/status.tsx';
@@ -13,7 +12,6 @@ import { kindOf } from './chart/points.ts';
 /** The newest value of each sense. */
 export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<string, Sense> }) {
   const query = useLatest([uuid]);
-  const alarms = openList.value.filter(({ deviceAuthUuid }) => deviceAuthUuid === uuid);
   const first = useRef<ReadonlyMap<string, number>>(null);
   if (query.data && !first.current)
     first.current = new Map(query.data.map(({ sId, ts }) => [sId, ts]));
@@ -39,7 +37,7 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
                           key={value.ts}
                           text={shownAs(value, sense)}
                           isNew={isNew(value)}
-                          isBeyond={isBeyond(value, alarms)}
+                          isBeyond={isBeyond(value)}
                         />
                         <p class="fine">
                           <Ago ts={value.ts} />

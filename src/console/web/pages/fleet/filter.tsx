@@ -18,7 +18,7 @@ type Chip = {
 };
 
 const chips: Chip[] = [
-  { key: 'fleet.all', filter: {}, count: 'all' },
+  { key: 'fleet.all', filter: {}, count: 'within' },
   { key: 'fleet.inAlarm', filter: { alarm: 'open' }, count: 'alarm', isBad: true },
   { key: 'fleet.refused', filter: { refused: 'true' }, count: 'refused', isBad: true },
   { key: 'fleet.online', filter: { presence: 'online' }, count: 'online' },
@@ -32,7 +32,7 @@ const chips: Chip[] = [
   { key: 'fleet.muted', filter: { muted: 'true' }, count: 'muted' },
   { key: 'fleet.pending', filter: { profile: 'pending' }, count: 'pendingProfile' },
 ];
-const names = ['presence', 'online', 'profile', 'alarm', 'refused', 'muted'];
+const names = ['presence', 'online', 'profile', 'alarm', 'refused', 'muted', 'state'];
 
 /** How many devices there are of each kind; each is a filter in the URL. */
 export function FleetChips({ counts }: { counts: Counts | undefined }) {
@@ -59,6 +59,45 @@ export function FleetChips({ counts }: { counts: Counts | undefined }) {
     </nav>
   );
 }
+
+/** Filters that no chip has and that a link led to, each with a button that drops it. */
+export function OtherFilters() {
+  const { profile, state } = filterOf();
+  return (
+    <>
+      {profile !== '' && profile !== 'pending' && (
+        <Only text={sayProfile(profile)} name="profile" drop={t('fleet.clear')} />
+      )}
+      {state !== '' && (
+        <Only text={t('fleet.inState', { state })} name="state" drop={t('fleet.clear')} />
+      )}
+    </>
+  );
+}
+
+type OnlyProps = { text: string; name: string; drop: string };
+
+/** Says what a parameter of the URL restricts a list to, and drops it. */
+export function Only({ text, name, drop }: OnlyProps) {
+  return (
+    <p class="only">
+      <span>{text}</span>
+      <button
+        type="button"
+        class="button"
+        onClick={() => setQuery({ [name]: '', cursor: '', from: '' })}
+      >
+        {drop}
+      </button>
+    </p>
+  );
+}
+
+const sayProfile = (profile: string) =>
+  isProfile(profile) ? t(`fleet.profile.${profile}`) : t('fleet.profile', { id: profile });
+
+const isProfile = (text: string): text is 'pending' | 'current' | 'none' =>
+  ['pending', 'current', 'none'].includes(text);
 
 /** Keeps the search, the label and the sorting. */
 function linkTo(filter: Record<string, string>): string {
@@ -149,6 +188,7 @@ const filterNames = [
   'refused',
   'muted',
   'label',
+  'state',
 ] as const;
 
 export const filterOf = (): FleetFilter => ({
@@ -160,6 +200,7 @@ export const filterOf = (): FleetFilter => ({
   refused: queryOf('refused'),
   muted: queryOf('muted'),
   label: queryOf('label'),
+  state: queryOf('state'),
   sort: queryOf('sort') || 'name',
   cursor: queryOf('cursor'),
 });
@@ -188,7 +229,8 @@ export function describeFilter({ search, label, ...of }: FleetFilter): string {
     of.online === 'true' && t('fleet.online'),
     of.online === 'false' && t('fleet.offline'),
     isPresence(of.presence) && t(`fleet.${of.presence}`),
-    of.profile !== '' && t('fleet.pending'),
+    of.profile !== '' && sayProfile(of.profile),
+    of.state !== '' && t('fleet.inState', { state: of.state }),
   ].filter((part) => part !== false);
   return parts.length === 0 ? t('fleet.every') : t('fleet.everyWith', { filter: parts.join(', ') });
 }

@@ -10,7 +10,7 @@ import { Ago } from '../../parts/status.tsx';
 import { formatNumber, formatTime } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
 import { SelectionBar } from './act/selection-bar.tsx';
-import { filterOf, FleetChips, LabelFilter, SearchField } from './filter.tsx';
+import { filterOf, FleetChips, LabelFilter, OtherFilters, SearchField } from './filter.tsx';
 import { FleetTable, forgetOtherFilter } from './fleet-table.tsx';
 import { JobsPanel } from './jobs.tsx';
 import { type FleetAnswer, useFleet } from './use-fleet.ts';
@@ -43,6 +43,7 @@ export function FleetPage() {
         <SearchField />
         <LabelFilter />
         <FleetChips counts={counts} />
+        <OtherFilters />
       </div>
       <section
         class={query.isOld ? 'panel panel-flush is-old' : 'panel panel-flush'}

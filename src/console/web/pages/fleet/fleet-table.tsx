@@ -2,12 +2,12 @@ import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { FleetFilter, ListedDevice } from '../../api/devices.ts';
 import { useLatest } from '../../api/measurements.ts';
-import type { DeviceAction, LatestView, ListedAlarm } from '../../api/types.ts';
+import type { DeviceAction, LatestView } from '../../api/types.ts';
 import { here, queryOf, setQuery } from '../../app/router.ts';
 import { accountOf } from '../../app/session.ts';
-import { openList } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
+import { rhythmOf } from '../../parts/presence.ts';
 import { Ago, Muted, Status } from '../../parts/status.tsx';
 import { formatFullTime, formatNumber, formatTime, formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
@@ -101,13 +101,8 @@ type RowProps = {
   page: readonly ListedDevice[];
 };
 
-/** When the newest was measured; null: there is none. */
-const newestOf = (values: readonly LatestView[] | undefined) =>
-  values && (values.length === 0 ? null : Math.max(...values.map(({ ts }) => ts)));
-
 function Row({ device, values, page }: RowProps) {
   const { uuid, serial, labels, lastSeenTs } = device;
-  const alarms = openList.value.filter(({ deviceAuthUuid }) => deviceAuthUuid === uuid);
   const name = device.name.trim() || t('fleet.unnamed');
   const isOn = isSelected(uuid);
   return (
@@ -129,17 +124,22 @@ function Row({ device, values, page }: RowProps) {
         {serial && <span class="fine">{serial}</span>}
       </th>
       <td class="fleet-state">
-        <State device={device} alarms={alarms} valueTs={newestOf(values)} />
+        <State device={device} values={values} />
       </td>
       <td class="fleet-values">
-        {(values ?? []).slice(0, 3).map(({ sId, val, name, unit, decimals }) => (
-          <span key={sId} class="fleet-value" title={name ?? sId}>
-            {unit === undefined && <span class="fine">{name ?? sId} </span>}
-            <span class={isBeyond({ sId, val }, alarms) ? 'beyond' : undefined}>
-              {formatValue(val, { unit, decimals })}
+        {firstOf(values ?? []).map((value) => {
+          const { sId, val, name = sId, unit, decimals } = value;
+          const isBad = isBeyond(value);
+          return (
+            <span key={sId} class="fleet-value" title={name}>
+              {unit === undefined && <span class="fine">{name} </span>}
+              <span class={isBad ? 'beyond' : undefined}>
+                {formatValue(val, { unit, decimals })}
+              </span>
+              {isBad && <span class="hidden"> {t('fleet.beyond')}</span>}
             </span>
-          </span>
-        ))}
+          );
+        })}
       </td>
       <td class="fleet-seen">{lastSeenTs !== null && <Ago ts={lastSeenTs} />}</td>
       <td class="fleet-labels">
@@ -152,6 +152,10 @@ function Row({ device, values, page }: RowProps) {
     </tr>
   );
 }
+
+/** As many as there is room for; those beyond a limit first. */
+const firstOf = (values: readonly LatestView[]) =>
+  values.toSorted((a, b) => Number(isBeyond(b)) - Number(isBeyond(a))).slice(0, 3);
 
 function withLabel(label: string): string {
   const query = new URLSearchParams(here.value.query);
@@ -222,19 +226,18 @@ export const toTarget = (of: Selection): Pick<DeviceAction, 'deviceAuthUuids' | 
 /** Problems of a device first; that it is connected only if there are none. */
 type StateProps = {
   device: ListedDevice;
-  alarms: readonly ListedAlarm[];
-  valueTs: number | null | undefined;
+  values: readonly LatestView[] | undefined;
 };
 
-function State({ device, alarms, valueTs }: StateProps) {
-  const { uuid, alarmSinceTs, openAlarms = 1, refusedTs, connected } = device;
+function State({ device, values }: StateProps) {
+  const { uuid, alarmSinceTs, refusedTs, connected } = device;
   const isWrong = alarmSinceTs !== undefined || refusedTs !== undefined;
   return (
     <div class="states">
       {alarmSinceTs !== undefined && (
         <span class="status status-alarm" title={formatFullTime(alarmSinceTs)}>
           <Icon name="warn" />
-          <span class="status-text">{sayAlarms(alarms, openAlarms, alarmSinceTs)}</span>
+          <span class="status-text">{sayAlarms(device, alarmSinceTs)}</span>
         </span>
       )}
       {refusedTs !== undefined && (
@@ -243,15 +246,23 @@ function State({ device, alarms, valueTs }: StateProps) {
         </Link>
       )}
       <Muted {...device} />
-      {!(isWrong && connected) && <Status {...device} valueTs={valueTs} />}
+      {!(isWrong && connected) && refusedTs === undefined && (
+        <Status {...device} {...rhythmOf(values)} />
+      )}
+      {device.stateName && (
+        <span class="fine" title={formatFullTime(device.state.ts)}>
+          {t('device.inState', { state: device.stateName, time: formatTime(device.state.ts) })}
+        </span>
+      )}
     </div>
   );
 }
 
-/** What is wrong and since when: by name, if it is among the alarms that the page knows, and the only one. */
-function sayAlarms(known: readonly ListedAlarm[], number: number, sinceTs: number): string {
+/** What is wrong and since when; of several the worst. */
+function sayAlarms({ openAlarms = 1, alarmName: name }: ListedDevice, sinceTs: number): string {
   const time = formatTime(sinceTs);
-  if (number > 1) return t('fleet.alarms', { count: formatNumber(number), time });
-  const name = known[0]?.eventName;
+  const more = openAlarms - 1;
+  if (more > 0 && name) return t('fleet.alarmAndMore', { name, more: formatNumber(more), time });
+  if (more > 0) return t('fleet.alarms', { count: formatNumber(openAlarms), time });
   return name ? t('fleet.alarmNamed', { name, time }) : t('fleet.alarm', { time });
 }

@@ -59,12 +59,20 @@ export function SignInPage({ view }: { view: View }) {
   );
 }
 
-/** The session has ended elsewhere, or was too old. The page stays behind, with what was typed in it. */
+/**
+ * The session has ended elsewhere, or was too old. The page stays behind, with what was typed in it; only a
+ * button drops that.
+ */
 export function SessionEnded({ onLeave }: { onLeave: () => void }) {
   return (
-    <Dialog title={t('signIn.ended')} onClose={onLeave}>
+    <Dialog title={t('signIn.ended')}>
       <p class="gate-hint">{t('signIn.endedHint')}</p>
       <CredentialsForm isNew={false} submit={enter} prefix="again-" />
+      <p class="gate-others">
+        <button type="button" class="link" onClick={onLeave}>
+          {t('signIn.leave')}
+        </button>
+      </p>
     </Dialog>
   );
 }

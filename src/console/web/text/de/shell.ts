@@ -82,5 +82,6 @@ export const signIn: Record<keyof typeof enSignIn, string> = {
   'signIn.ended': 'Ihre Sitzung ist beendet',
   'signIn.endedHint':
     'Melden Sie sich erneut an, um hier weiterzuarbeiten. Ihre Eingaben bleiben erhalten.',
+  'signIn.leave': 'Verlassen, ohne sich anzumelden',
   'signIn.about': 'Ihre Geräte, ihre Messwerte und alles, worum Sie sich kümmern müssen.',
 };

@@ -78,5 +78,6 @@ export const signIn = {
   'signIn.wait': 'Too many attempts. Try again in {seconds} s.',
   'signIn.ended': 'Your session has ended',
   'signIn.endedHint': 'Sign in again to continue here. What you have typed is kept.',
+  'signIn.leave': 'Leave without signing in',
   'signIn.about': 'Your devices, what they measure, and what needs your attention.',
 } as const;

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { type Query, useQuery } from '../../../api/cache.ts';
 import { getConfiguration, listDevices, sensesOf } from '../../../api/devices.ts';
+import { ApiError } from '../../../api/request.ts';
 import type { Sense } from '../../../api/types.ts';
 import { queryOf, setQuery } from '../../../app/router.ts';
 import { Dialog } from '../../../parts/dialog.tsx';
@@ -12,6 +13,7 @@ import type { Series } from './points.ts';
 
 /** What charts are compared with: this device at an earlier time, or another device. */
 export type Beside = {
+  uuid: string;
   name: string;
   tone: number;
   isBefore: boolean;
@@ -28,7 +30,8 @@ const isEarlier = (text: string): text is Earlier => text in earlier;
 /** As many as have a colour of their own. */
 const mostDevices = 3;
 
-const devicesOf = (): string[] => queryOf('with').split(',').filter(Boolean).slice(0, mostDevices);
+const devicesOf = (): string[] =>
+  [...new Set(queryOf('with').split(',').filter(Boolean))].slice(0, mostDevices);
 
 const everyMs = 60_000;
 
@@ -58,16 +61,24 @@ async function loadBefore(uuid: string, which: Earlier, range: Range, signal: Ab
     ...each,
     points: each.points.map((point) => ({ ...point, ts: point.ts + ms })),
   }));
-  return { name: t(`chart.before.${which}`), tone: 0, isBefore: true, series, senses: null };
+  const name = t(`chart.before.${which}`);
+  return { uuid, name, tone: 0, isBefore: true, series, senses: null };
 }
 
+/** An address may name a device that was removed since: it has no lines, and the others keep theirs. */
 async function loadOther(uuid: string, tone: number, range: Range, signal: AbortSignal) {
-  const [configuration, series] = await Promise.all([
-    getConfiguration(uuid, signal),
-    loadSeries(uuid, range, signal),
-  ]);
-  const name = configuration.device.name || t('fleet.unnamed');
-  return { name, tone, isBefore: false, series, senses: sensesOf(configuration) };
+  const which = { uuid, tone, isBefore: false };
+  try {
+    const [configuration, series] = await Promise.all([
+      getConfiguration(uuid, signal),
+      loadSeries(uuid, range, signal),
+    ]);
+    const name = configuration.device.name || t('fleet.unnamed');
+    return { ...which, name, series, senses: sensesOf(configuration) };
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    return { ...which, name: t('chart.goneDevice'), series: [], senses: new Map<string, Sense>() };
+  }
 }
 
 /** The lines beside those of a sense: of the same identifier, and of the same unit. */
@@ -116,7 +127,7 @@ export function ChartTools({ uuid, isBucketed, beside }: ToolsProps) {
         .filter(({ isBefore }) => !isBefore)
         .map(({ name, tone }) => (
           <button
-            key={name}
+            key={tone}
             type="button"
             class={`range chart-other legend-${tone}`}
             aria-label={t('chart.dropDevice', { name })}

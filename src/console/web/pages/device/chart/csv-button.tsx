@@ -1,50 +1,47 @@
 import { useState } from 'preact/hooks';
 import { callLines } from '../../../api/request.ts';
-import type { Sense } from '../../../api/types.ts';
 import { accountOf } from '../../../app/session.ts';
-import { say } from '../../../parts/panel.tsx';
+import { describeProblem, say } from '../../../parts/panel.tsx';
 import { formatNumber } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import { dayOf } from '../../../text/time.ts';
-import { toCsv } from './csv.ts';
+import { type Measured, type Named, toCsv } from './csv.ts';
 import type { Span } from './points.ts';
 
 type CsvButtonProps = {
-  uuid: string;
-  name: string;
+  /** The device of the page, and those that it is compared with. */
+  devices: readonly [Named, ...Named[]];
   sIds: readonly string[];
-  senses: ReadonlyMap<string, Sense>;
   span: Span;
 };
 
 /** About a year of a value a minute: what a browser holds, and a spreadsheet opens. */
 const mostRows = 500_000;
 
-type Row = { sId: string; ts: number; val: number | { lat: number; long: number } };
-
 /** Saves what was measured, each value as it was sent. */
-export function CsvButton({ uuid, name, sIds, senses, span }: CsvButtonProps) {
+export function CsvButton({ devices, sIds, span }: CsvButtonProps) {
   const [isBusy, setIsBusy] = useState(false);
   const zone = accountOf()?.timeZone ?? 'UTC';
   const save = async () => {
     setIsBusy(true);
     try {
       const query = {
-        devices: uuid,
+        devices: devices.map(({ uuid }) => uuid).join(','),
         senses: sIds.join(','),
         start: Math.floor(span.start),
         end: Math.ceil(span.end),
       };
-      const rows = await callLines<Row>('/v2/measurements', { query }, mostRows + 1);
+      const rows = await callLines<Measured>('/v2/measurements', { query }, mostRows + 1);
       const isCut = rows.length > mostRows;
-      download(toCsv(rows.slice(0, mostRows), { device: name, senses, zone }), fileName());
+      download(toCsv(rows.slice(0, mostRows), devices, zone), fileName());
       if (isCut) say(t('chart.csvCut', { most: formatNumber(mostRows) }));
-    } catch {
-      say(t('problem.unreachable'));
+    } catch (error) {
+      say(describeProblem(error));
     }
     setIsBusy(false);
   };
   const fileName = () => {
+    const [{ name, uuid }] = devices;
     const of = name.replaceAll(/[^\p{L}\p{N} ._-]+/gu, '_').trim() || uuid;
     return `${of} ${dayOf(span.start, zone)} ${dayOf(span.end, zone)}.csv`;
   };

@@ -3,7 +3,7 @@ import { lastMoveBefore, listAlarms, queryEvents } from '../../../api/events.ts'
 import type { EventView, ListedAlarm, Sense } from '../../../api/types.ts';
 import { queryOf, setQuery } from '../../../app/router.ts';
 import type { StreamMessage } from '../../../app/stream.ts';
-import { formatFullTime, formatNumber, formatTime } from '../../../text/format.ts';
+import { formatDuration, formatFullTime, formatNumber, formatTime } from '../../../text/format.ts';
 import { count, t } from '../../../text/t.ts';
 import { beganOf, overOf } from '../../alarms/about.ts';
 import { sayEvent, titleOf } from '../events-tab.tsx';
@@ -52,26 +52,39 @@ type StripProps = {
 /** Keeps a segment visible at the end of the strip; the same as in chart.css. */
 const leastPx = 3;
 
-/** Consecutive spans of time, below the plots and as wide as they are. */
+/** Consecutive spans of time, below the plots and as wide as they are. A summary says the same to a screen reader. */
 export function Strip({ label, segments, span, look }: StripProps) {
   return (
     <div class="lane">
       <p class="lane-name">{label}</p>
-      <ol class={`strip strip-${look}`} aria-label={label}>
+      <div class={`strip strip-${look}`} role="img" aria-label={summaryOf(label, segments, span)}>
         {thin(segments, span).map(({ start, end, text, tone }) => {
           const said = `${text}, ${formatTime(start)} – ${formatTime(end)}`;
           const left = `min(${partOf(start, span)}, calc(100% - ${leastPx}px))`;
           const place = { left, width: partOf(end, span, start) };
           return (
-            <li key={`${start}-${text}`} class={`part tone-${tone}`} style={place} title={said}>
-              <span aria-hidden="true">{text}</span>
-              <span class="hidden">{said}</span>
-            </li>
+            <div key={`${start}-${text}`} class={`part tone-${tone}`} style={place} title={said}>
+              <span>{text}</span>
+            </div>
           );
         })}
-      </ol>
+      </div>
     </div>
   );
+}
+
+/** How long each text applied within the span, and how often: "Door: on 40 min, 3 times; off 23 hr 20 min". */
+function summaryOf(label: string, segments: readonly Segment[], span: Span): string {
+  const inSpan = segments.filter(({ start, end }) => end > span.start && start < span.end);
+  const parts = [...Map.groupBy(inSpan, ({ text }) => text)].map(([text, own]) => {
+    const ms = own
+      .map(({ start, end }) => Math.min(end, span.end) - Math.max(start, span.start))
+      .reduce((sum, each) => sum + each, 0);
+    const time = formatDuration(ms);
+    if (own.length === 1) return t('chart.partOf', { text, time });
+    return t('chart.partsOf', { text, time, count: formatNumber(own.length) });
+  });
+  return `${label}: ${parts.join('; ')}`;
 }
 
 /** A time, or its distance from another one, as a share of the width. */

@@ -12,6 +12,7 @@ import type { CurrentProfile } from '../tab.ts';
 import { type Beside, ChartTools, hasMean, linesBeside, useBeside } from './beside.tsx';
 import { CsvButton } from './csv-button.tsx';
 import { type Happened, happensTo, Lanes, loadHappened } from './happened.tsx';
+import type { Named } from './csv.ts';
 import { placesOf } from './places.ts';
 import { axisPx, type OtherLine } from './plot.tsx';
 import type { Series, Span } from './points.ts';
@@ -33,7 +34,7 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
   const { range, series, happened, beside } = useHistory(uuid);
   const [preview, setPreview] = useState<Span | null>(null);
   const span = preview ?? range;
-  const isLocated = placesOf(useKnownLatest(uuid)).length > 0;
+  const located = placesOf(useKnownLatest(uuid)).map(({ sId }) => sId);
   const nameOf = (sId: string) => nameOfSense(sId, senses.get(sId));
   return (
     <section
@@ -54,7 +55,7 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
           return (
             <>
               {all.length > 1 && <SenseChoice all={all} shown={shown} nameOf={nameOf} />}
-              {all.length > 0 && (
+              {(all.length > 0 || queryOf('with') !== '') && (
                 <ChartTools
                   uuid={uuid}
                   isBucketed={shown.some(({ widthMs }) => widthMs > 0)}
@@ -62,7 +63,9 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
                 />
               )}
               {beside.error !== undefined && <Problem error={beside.error} retry={beside.reload} />}
-              {all.length === 0 && !isLocated && <Nothing isZoomed={range.name === null} />}
+              {all.length === 0 && located.length === 0 && (
+                <Nothing isZoomed={range.name === null} />
+              )}
               {shown.map((each) => (
                 <SenseChart
                   key={each.sId}
@@ -82,17 +85,15 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
                 {(data) => <Lanes happened={data} span={span} senses={senses} profile={profile} />}
               </Answered>
               <Positions uuid={uuid} range={range} senses={senses} profile={profile} />
-              {all.length > 0 && (
+              {(all.length > 0 || located.length > 0) && (
                 <div class="chart-foot">
                   <p class="fine" id="chart-keys">
                     <span class="hint-keys">{t('chart.hint')}</span>
                     <span class="hint-touch">{t('chart.hintTouch')}</span>
                   </p>
                   <CsvButton
-                    uuid={uuid}
-                    name={name}
-                    sIds={shown.map(({ sId }) => sId)}
-                    senses={senses}
+                    devices={[{ uuid, name, senses }, ...othersOf(beside.data)]}
+                    sIds={[...shown.map(({ sId }) => sId), ...located]}
                     span={range}
                   />
                 </div>
@@ -104,6 +105,12 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
     </section>
   );
 }
+
+/** The other devices in the charts that still exist. */
+const othersOf = (all: readonly Beside[] = []): Named[] =>
+  all.flatMap(({ uuid, name, isBefore, senses }) =>
+    isBefore || senses === null || senses.size === 0 ? [] : [{ uuid, name, senses }],
+  );
 
 const noLines: readonly OtherLine[] = [];
 
@@ -165,7 +172,12 @@ function useHistory(uuid: string): HistoryQueries {
       setHeardTs(now());
     });
   }, [key]);
-  return { range, series: useKept(uuid, series), happened: useKept(uuid, happened), beside };
+  return {
+    range,
+    series: useKept(uuid, series),
+    happened: useKept(uuid, happened),
+    beside: useKept(uuid, beside),
+  };
 }
 
 /** Shows the previous answer until there is a new one, for the same device. */

@@ -6,7 +6,15 @@ import { theme } from '../../../app/preferences.tsx';
 import { accountOf } from '../../../app/session.ts';
 import { formatNumber } from '../../../text/format.ts';
 import { language, locale } from '../../../text/t.ts';
-import { alonePlaces, dateOf, inView, type Series, type Span, toColumns } from './points.ts';
+import {
+  alonePlaces,
+  dateOf,
+  inView,
+  type Series,
+  type Span,
+  toColumns,
+  valueAt,
+} from './points.ts';
 import type { Limit } from './thresholds.ts';
 
 /** The smallest and the largest values as lines, with a band between them. A table says the same. */
@@ -214,7 +222,7 @@ function showTip(plot: UPlot, tip: HTMLElement | null, { say }: PlotProps): void
   const text =
     left < 0 || seconds === undefined || typeof idx !== 'number'
       ? ''
-      : say(seconds * 1_000, (line) => plot.data[line]?.[idx] ?? null);
+      : say(seconds * 1_000, (line) => valueAt(plot.data[line] ?? [], idx));
   tip.hidden = text === '';
   if (text === '') return;
   // Bypasses the components: a pointer moves a hundred times a second.
@@ -294,17 +302,21 @@ function drawAlarms(plot: UPlot, alarms: readonly Span[], { alarm }: Colors): vo
   ctx.fillStyle = alarm;
   ctx.globalAlpha = 0.7;
   for (const { start, end } of alarms) {
-    const at = (ts: number) =>
-      Math.min(Math.max(plot.valToPos(ts / 1_000, 'x', true), bbox.left), bbox.left + bbox.width);
-    const left = at(start);
-    ctx.fillRect(left, bbox.top, Math.max(1, at(end) - left), bbox.height);
+    const left = xOf(plot, start);
+    ctx.fillRect(left, bbox.top, Math.max(1, xOf(plot, end) - left), bbox.height);
   }
   ctx.restore();
 }
 
+/** Where a time is on the canvas, or the edge of the plot that is nearest to it. */
+function xOf(plot: UPlot, ts: number): number {
+  const { left, width } = plot.bbox;
+  return Math.min(Math.max(plot.valToPos(ts / 1_000, 'x', true), left), left + width);
+}
+
 const mostLetters = 28;
 
-/** A line for each limit, with the name of its event. */
+/** A line for each limit while it applied, with the name of its event. */
 function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors): void {
   const { ctx, bbox } = plot;
   const { devicePixelRatio: pxRatio } = window;
@@ -315,18 +327,20 @@ function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors): void
   // On the left, away from the newest values.
   ctx.textAlign = 'left';
   ctx.lineWidth = pxRatio;
-  for (const { value, name, isAlarm } of limits) {
+  for (const { value, name, isAlarm, start, end } of limits) {
     const color = isAlarm ? colors.limit : colors.mild;
     if (value < min || value > max) continue;
     const y = Math.round(plot.valToPos(value, 'y', true));
     ctx.strokeStyle = color;
     ctx.setLineDash([6 * pxRatio, 4 * pxRatio]);
     ctx.beginPath();
-    ctx.moveTo(bbox.left, y);
-    ctx.lineTo(bbox.left + bbox.width, y);
+    const [from, to] = [start, end].map((ts) => xOf(plot, ts)) as [number, number];
+    ctx.moveTo(from, y);
+    ctx.lineTo(to, y);
     ctx.stroke();
-    const left = bbox.left + 4 * pxRatio;
     const text = name.length > mostLetters ? `${name.slice(0, mostLetters)}…` : name;
+    const room = bbox.left + bbox.width - ctx.measureText(text).width;
+    const left = Math.min(from, room) + 4 * pxRatio;
     // An outline, so that the text stays readable in front of the values.
     ctx.setLineDash([]);
     ctx.lineWidth = 3 * pxRatio;

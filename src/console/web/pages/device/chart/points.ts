@@ -1,7 +1,6 @@
 import type { AlignedData } from 'uplot';
 import type { BucketView, EventView, Sense } from '../../../api/types.ts';
 import type { CurrentProfile } from '../tab.ts';
-import type { Limit } from './thresholds.ts';
 
 /** A single moment, or a bucket that starts at `ts`. */
 export type Point = Pick<BucketView, 'ts' | 'min' | 'max' | 'avg' | 'last' | 'count'>;
@@ -164,12 +163,29 @@ export function toColumns({ points, widthMs }: Pick<Series, 'points' | 'widthMs'
   return [times, ...columns];
 }
 
+/** The values of a line; undefined where another line of the chart has a value and this one has none: no gap. */
+type Column = ArrayLike<number | null | undefined>;
+
 /** Places of values without neighbours. */
-export function alonePlaces(values: ArrayLike<number | null | undefined>): number[] {
-  const isThere = (place: number) => typeof values[place] === 'number';
-  return Array.from(values, (_, place) => place).filter(
-    (place) => isThere(place) && !isThere(place - 1) && !isThere(place + 1),
+export function alonePlaces(values: Column): number[] {
+  const own = Array.from(values, (_, place) => place).filter(
+    (place) => values[place] !== undefined,
   );
+  const isThere = (nth: number) => typeof values[own[nth] ?? -1] === 'number';
+  return own.filter((_, nth) => isThere(nth) && !isThere(nth - 1) && !isThere(nth + 1));
+}
+
+/** The value of a line at a place: its own, or the last one before, or the next; null in a gap and if there is none. */
+export function valueAt(values: Column, place: number): number | null {
+  for (let at = place; at >= 0; at -= 1) {
+    const value = values[at];
+    if (value !== undefined) return value;
+  }
+  for (let at = place + 1; at < values.length; at += 1) {
+    const value = values[at];
+    if (value !== undefined) return value;
+  }
+  return null;
 }
 
 /** How long nothing must be measured to make a gap, ms. */
@@ -207,7 +223,9 @@ export function clusters(
 /** A limit farther away than this many times the range of the values would flatten them. */
 const farthest = { alarm: 5, other: 2 };
 
-type View = { limits: readonly Limit[]; alarms: readonly Span[]; span: Span };
+/** A limit: whether it opens an alarm. */
+type Level = { value: number; isAlarm: boolean };
+type View = { limits: readonly Level[]; alarms: readonly Span[]; span: Span };
 
 /**
  * The range of the values and of limits that are near; those of alarms may be farther away. If an alarm was open in the
@@ -222,7 +240,7 @@ export function inView(min: number, max: number, { limits, alarms, span }: View)
     })
     .map(({ value }) => value);
   if (alarms.some(({ start, end }) => start < span.end && end > span.start)) {
-    const distance = ({ value }: Limit) => Math.max(min - value, value - max);
+    const distance = ({ value }: Level) => Math.max(min - value, value - max);
     const [nearest] = limits
       .filter(({ isAlarm }) => isAlarm)
       .toSorted((one, other) => distance(one) - distance(other));

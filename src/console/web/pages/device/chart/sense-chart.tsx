@@ -7,7 +7,7 @@ import { Strip } from './happened.tsx';
 import { axisPx, type OtherLine, Plot, rightPx } from './plot.tsx';
 import { kindOf, type Series, type Span } from './points.ts';
 import { alarmSpans, moveSpan, scaleSpan, showSpan, valueSegments } from './series.ts';
-import { limitsOf } from './thresholds.ts';
+import { limitsIn } from './thresholds.ts';
 import { ValueTable } from './value-table.tsx';
 
 type SenseChartProps = {
@@ -37,6 +37,7 @@ export function SenseChart(props: SenseChartProps) {
         {kind === 'number' && (isBucketed || others.length > 0) && (
           <Legend others={others} isBucketed={isBucketed} hasMean={hasMean} />
         )}
+        {kind === 'switch' && <SwitchLegend isBucketed={isBucketed} />}
       </figcaption>
       <div
         ref={box}
@@ -79,9 +80,20 @@ function Legend({ others, isBucketed, hasMean }: LegendProps) {
   );
 }
 
+/** Parts of a strip are often too narrow for a text. */
+const SwitchLegend = ({ isBucketed }: { isBucketed: boolean }) => (
+  <ul class="legend">
+    <li class="legend-on">{t('chart.on')}</li>
+    {isBucketed && <li class="legend-mixed">{t('chart.mixed')}</li>}
+  </ul>
+);
+
 function Line({ sense, series, others, span, profile, alarms, hasMean, onZoom }: SenseChartProps) {
   const { sId } = series;
-  const limits = useMemo(() => limitsOf(sId, sense, profile), [sId, sense, profile]);
+  const limits = useMemo(
+    () => limitsIn(span, { sId, unit: sense?.unit }, { profile, alarms }),
+    [sId, sense, profile, alarms, span.start, span.end],
+  );
   const rung = useMemo(() => {
     const own = alarms.filter(({ values }) => values.some((value) => value.sId === sId));
     return alarmSpans(own, { start: 0, end: Number.MAX_SAFE_INTEGER });

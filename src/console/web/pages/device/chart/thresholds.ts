@@ -1,18 +1,83 @@
-import type { Sense } from '../../../api/types.ts';
-import { formatValue, isPlain } from '../../../text/format.ts';
+import type { ListedAlarm } from '../../../api/types.ts';
+import { formatTime, formatValue, isPlain } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
+import { beganOf, overOf } from '../../alarms/about.ts';
 import type { CurrentProfile } from '../tab.ts';
+import type { Span } from './points.ts';
 
-/** A limit of the installed profile. `text`: its event, and what is compared. */
-export type Limit = { value: number; text: string; name: string; isAlarm: boolean };
+/** What values were compared with, from `start` to `end`. `text`: its event, and what is compared. */
+export type Limit = Span & { value: number; text: string; name: string; isAlarm: boolean };
 
-/** The limits that values of a sense are compared with. Sums and relative limits have no place on its axis. */
-export function limitsOf(
-  sId: string,
-  sense: Sense | undefined,
+const always = Number.MAX_SAFE_INTEGER;
+
+/**
+ * The limits that applied to values of a sense in a span, as far as that is known: those of the installed profile
+ * since it has been current, or since its first alarm, which late values may have opened earlier; and those of earlier
+ * profiles for which an alarm opened, between the alarms' times.
+ */
+export function limitsIn(
+  span: Span,
+  sense: { sId: string; unit?: string | undefined },
+  { profile, alarms }: { profile: CurrentProfile | null; alarms: readonly ListedAlarm[] },
+): Limit[] {
+  const own = alarms.filter(({ pId }) => pId === profile?.pId).map(beganOf);
+  const start = Math.min(profile?.ts ?? always, ...own);
+  const now = limitsOf(sense.sId, sense, profile).map((limit) => ({
+    ...limit,
+    start,
+    end: always,
+  }));
+  const limits = [...now, ...limitsOfThen(sense, profile, alarms)];
+  return limits
+    .filter(({ start, end }) => start < span.end && end > span.start)
+    .map((limit) => ({ ...limit, text: sayWhen(limit, span) }));
+}
+
+/** With the time from which, or until which, the limit is known to have applied, if that is within the span. */
+function sayWhen({ text, start, end }: Limit, span: Span): string {
+  const from = formatTime(start);
+  if (end < span.end) return t('chart.limitThen', { limit: text, from, to: formatTime(end) });
+  return start > span.start ? t('chart.limitSince', { limit: text, from }) : text;
+}
+
+/** Limits of profiles that are no longer installed: an alarm says what it was about. */
+function limitsOfThen(
+  { sId, unit }: { sId: string; unit?: string | undefined },
   profile: CurrentProfile | null,
+  alarms: readonly ListedAlarm[],
 ): Limit[] {
   const found = new Map<string, Limit>();
+  for (const alarm of alarms) {
+    if (alarm.pId === profile?.pId) continue;
+    const end = Math.min(overOf(alarm) ?? always, profile?.ts ?? always);
+    for (const condition of alarm.conditions) {
+      if (condition.sId !== sId || !isPlain(condition.threshold)) continue;
+      const name = alarm.eventName || t('chart.alarm');
+      for (const { value, text } of compared(condition.thresholds, name, condition.unit ?? unit)) {
+        // The same profile held between two of its alarms.
+        const key = `${alarm.pId}/${text}`;
+        const known = found.get(key);
+        found.set(key, {
+          value,
+          text,
+          name,
+          isAlarm: true,
+          start: Math.min(known?.start ?? always, beganOf(alarm)),
+          end: Math.max(known?.end ?? 0, end),
+        });
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+/** Sums and relative limits have no place on the axis of the values. */
+function limitsOf(
+  sId: string,
+  sense: { unit?: string | undefined },
+  profile: CurrentProfile | null,
+): Omit<Limit, keyof Span>[] {
+  const found = new Map<string, Omit<Limit, keyof Span>>();
   const events = (profile?.purposes ?? []).flatMap(({ states }) =>
     states.flatMap((state) => state.events),
   );
@@ -20,14 +85,21 @@ export function limitsOf(
     for (const { sId: of, threshold, thresholds } of causes) {
       if (of !== sId || !isPlain(threshold)) continue;
       const name = own || t('event.unknown', { id: evId });
-      const add = (value: number | undefined, say: (limit: string) => string) => {
-        if (value === undefined) return;
-        const text = `${name}: ${say(formatValue(value, { unit: sense?.unit }))}`;
-        found.set(text, { value, text, name, isAlarm: actions.alarm !== undefined });
-      };
-      add(thresholds.isGt, (limit) => t('event.above', { limit }));
-      add(thresholds.isLt, (limit) => t('event.below', { limit }));
+      const isAlarm = actions.alarm !== undefined;
+      for (const { value, text } of compared(thresholds, name, sense.unit))
+        found.set(text, { value, text, name, isAlarm });
     }
   }
   return [...found.values()];
+}
+
+/** The numbers that a value must be above or below, in words. */
+function compared(thresholds: Record<string, unknown>, name: string, unit: string | undefined) {
+  return (['isGt', 'isLt'] as const).flatMap((which) => {
+    const value = thresholds[which];
+    if (typeof value !== 'number') return [];
+    const limit = formatValue(value, { unit });
+    const text = t(which === 'isGt' ? 'event.above' : 'event.below', { limit });
+    return [{ value, text: `${name}: ${text}` }];
+  });
 }

@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { reload, useQuery } from '../../../api/cache.ts';
 import {
   listRejections,
@@ -11,6 +11,7 @@ import { useLatest } from '../../../api/measurements.ts';
 import { ApiError } from '../../../api/request.ts';
 import type { Configuration, Sense } from '../../../api/types.ts';
 import { queryOf } from '../../../app/router.ts';
+import { focusWrong } from '../../../parts/form.tsx';
 import { wrongNumber } from '../../../parts/number-field.tsx';
 import { Problem } from '../../../parts/panel.tsx';
 import { describeRejection } from '../../../parts/rejections.tsx';
@@ -29,6 +30,8 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
   const [saved, setSaved] = useState(0);
   const [wrong, setWrong] = useState<readonly FieldProblem[]>([]);
   const problemAt = (path: string) => wrong.find((each) => each.path === path)?.message ?? '';
+  const form = useRef<HTMLFormElement>(null);
+  useLayoutEffect(() => focusWrong(form.current), [wrong]);
   const save = async (event: SubmitEvent) => {
     event.preventDefault();
     const found = checkDraft(draft);
@@ -52,7 +55,12 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
       modules: draft.modules.map((module, m) => (m === at ? { ...module, senses } : module)),
     });
   return (
-    <form class="form" aria-labelledby="configuration" onSubmit={(event) => void save(event)}>
+    <form
+      ref={form}
+      class="form"
+      aria-labelledby="configuration"
+      onSubmit={(event) => void save(event)}
+    >
       <h3 id="configuration">{t('settings.title')}</h3>
       {error !== null && <Problem error={error} />}
       {error === null && wrong.length > 0 && (
