@@ -596,17 +596,40 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     const bar = page.locator('.selection');
     await bar.getByText('11 selected').waitFor();
     await bar.getByRole('button', { name: 'Acknowledge' }).click();
-    await page.getByText('11 alarms handled.').waitFor();
+    await page.getByText('Acknowledged: 11 alarms').waitFor();
     type Alarms = { alarms: { state: string }[] };
     const states = async () =>
       (await own<Alarms>('GET', '/v2/alarms?limit=50')).alarms.map(({ state }) => state);
     expect(new Set(await states())).toEqual(new Set(['acknowledged']));
     await page.getByRole('link', { name: 'Show acknowledged alarms' }).click();
     await rows.nth(10).waitFor();
+    // None is over, so none is closed; which value keeps it open is said of each.
+    await page.getByLabel('Select this page').check();
+    await bar.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('dialog').getByText('11 of them are not over.').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await page.getByText('11 alarms did not change').click();
+    await page
+      .locator('.failures li', { hasText: 'Freezer 13' })
+      .getByText(/not over, so it stays open\. Temperature -11\.7\u00a0°C \(\d\d:\d\d\)/)
+      .waitFor();
+    expect(await rows.count()).toBe(11);
     await page.getByLabel('Select too warm, Freezer 12').check();
     await bar.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('dialog').getByText('1 of them is not over.').waitFor();
-    await page.getByRole('dialog').getByRole('button', { name: 'Close anyway' }).click();
+    await page.getByRole('dialog').getByLabel('Also close alarms that are not over').check();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await expect.poll(() => rows.count()).toBe(10);
+    // Taken back, and closed again.
+    await page
+      .locator('.job', { hasText: 'Closed: 1 alarm' })
+      .getByRole('button', { name: 'Undo' })
+      .click();
+    await expect.poll(() => rows.count()).toBe(11);
+    await page.getByLabel('Select too warm, Freezer 12').check();
+    await bar.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('dialog').getByLabel('Also close alarms that are not over').check();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
     await expect.poll(() => rows.count()).toBe(10);
     expect((await states()).filter((state) => state === 'closed')).toHaveLength(1);
     // Fewer than five alarms stay rows, and nothing that somebody types goes while they close.

@@ -38,7 +38,7 @@ export function FleetPage() {
           {t('nav.add')}
         </Link>
       </div>
-      <JobsPanel />
+      <JobsPanel of="devices" />
       <div class="tools">
         <SearchField />
         <LabelFilter />
