@@ -266,6 +266,7 @@ export const accountLists: Record<keyof typeof enAccountLists, string> = {
   'audit.alarm-unsnoozed': 'Aufschub eines Alarms beendet',
   'audit.device-muted': 'Gerät stummgeschaltet',
   'audit.device-unmuted': 'Stummschaltung eines Geräts beendet',
+  'audit.bulk-action': 'Aktion für viele Geräte oder Alarme',
   'audit.push-token-added': 'Telefon hinzugefügt',
   'audit.push-token-removed': 'Telefon entfernt',
   'audit.key-made': 'API-Schlüssel angelegt',

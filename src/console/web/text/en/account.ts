@@ -260,6 +260,7 @@ export const accountLists = {
   'audit.alarm-unsnoozed': 'Alarm snooze ended',
   'audit.device-muted': 'Device muted',
   'audit.device-unmuted': 'Device unmuted',
+  'audit.bulk-action': 'Action on many devices or alarms',
   'audit.push-token-added': 'Phone added',
   'audit.push-token-removed': 'Phone removed',
   'audit.key-made': 'API key created',
