@@ -202,6 +202,7 @@ export const modules: Module[] = [
       '../devices/queries.ts',
       '../devices/rejections.ts',
       '../engine/',
+      '../events/meanings.ts',
       '../events/store.ts',
       '../lib/',
       '../measurements/store.ts',

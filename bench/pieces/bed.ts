@@ -9,6 +9,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { schemaOf } from '../database.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { IngestOptions } from '../../src/ingest/ingest.ts';
+import { createKnownMeanings } from '../../src/events/meanings.ts';
 import { createKnownSeries } from '../../src/measurements/store.ts';
 import { addWebhooks, decideInBench } from './alarms.ts';
 import { senseId } from './purposes.ts';
@@ -74,6 +75,7 @@ export async function openBed(
       bus,
       log: pino({ level: 'warn' }, pino.destination(2)),
       knownSeries: createKnownSeries(),
+      meanings: createKnownMeanings(Date.now),
       alarms: decideInBench(),
       handOver: async () => undefined,
       clock: Date.now,

@@ -7,7 +7,8 @@ import type { EventQuotaOptions } from '../ingest/event-quota.ts';
 import { type Ingest, type IngestOptions, startIngest } from '../ingest/ingest.ts';
 import type { ConnectorUptime } from '../connector-uptime/connector-uptime.ts';
 import { startListeners } from '../live/listeners.ts';
-import { createKnownSeries, type KnownSeries } from '../measurements/store.ts';
+import { createKnownMeanings } from '../events/meanings.ts';
+import { createKnownSeries } from '../measurements/store.ts';
 import { observeIngest } from '../metrics/observe.ts';
 import type { Notifications } from '../notifications/notifications.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
@@ -44,7 +45,8 @@ export async function startIngestion(
     shared;
   const outbox = await startNotificationsOf(shared);
   const knownSeries = createKnownSeries();
-  const db = openIngestDb(shared, knownSeries);
+  const meanings = createKnownMeanings(clock);
+  const db = openIngestDb(shared, [knownSeries, meanings]);
   const activity = await startActivityOf(shared, runUuid);
   const rate = new EventRate(limitsOf, monotonicClock);
   const eventQuota = createEventCounters(activity, rate, limitsOf);
@@ -56,6 +58,7 @@ export async function startIngestion(
     bus,
     log: log.child({ component: 'ingest' }),
     knownSeries,
+    meanings,
     alarms,
     listWaitingSenses,
     eventQuota,
@@ -96,14 +99,14 @@ function checkStalled({ stalledMs, failure }: Pick<Ingest, 'stalledMs' | 'failur
   };
 }
 
-function openIngestDb({ storage }: Shared, knownSeries: KnownSeries): Database {
+function openIngestDb({ storage }: Shared, known: readonly { clear(): void }[]): Database {
   const db = storage.open(ingestConnections, {
     pipeline: true,
     keepPlans: true,
     connectTimeoutMs: ingestConnectMs,
   });
   // A new connection may lead to another server that took over without everything the previous one had.
-  db.pool.on('connect', knownSeries.clear);
+  for (const each of known) db.pool.on('connect', each.clear);
   return db;
 }
 

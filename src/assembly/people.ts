@@ -9,6 +9,7 @@ import {
 import { type AlarmRouteDeps, alarmRoutes } from '../alarms/routes.ts';
 import { walkChangedAlarms } from '../alarms/rows.ts';
 import { forgetAlarms } from '../alarms/store.ts';
+import { forgetMeanings } from '../events/meanings.ts';
 import type { Config } from '../config/config.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import type { OnConfigured } from '../devices/device.ts';
@@ -188,18 +189,21 @@ export function createAlarmsOfRoutes(shared: Shared) {
   const onConfigured: OnConfigured = async (tx, device, sIds, arrivedTs) => {
     await decider.decide(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);
   };
-  const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
-    alarmRoutes({ db, bus, quotasOf, getDeviceId, findNewest, findExtremes });
+  const listRoutes = (
+    others: Pick<AlarmRouteDeps, 'getDeviceId' | 'startJob' | 'findJobAlarms'>,
+  ): Route[] => alarmRoutes({ db, bus, quotasOf, findNewest, findExtremes, ...others });
   const acting = { db, bus, quotasOf, findNewest };
   return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms, acting };
 }
 
 const dayMs = 86_400_000;
 
-/** A chore of the upkeep: closed alarms are kept as long as events. */
+/** A chore of the upkeep: closed alarms are kept as long as events, and what events are called a little longer. */
 export function forgetOldAlarms({ db }: Shared): Chore {
   return async (nowTs, { kept, signal }) => {
     if (kept.eventsDays === Infinity) return;
-    await forgetAlarms(db, nowTs - kept.eventsDays * dayMs, signal);
+    const beforeTs = nowTs - kept.eventsDays * dayMs;
+    await forgetAlarms(db, beforeTs, signal);
+    await forgetMeanings(db, beforeTs, signal);
   };
 }

@@ -60,8 +60,37 @@ export type SenseEvent = {
 
 export type RecordedEvent = DeviceEvent | SenseEvent;
 
-/** An event that is about to be stored. A repeated delivery of it has the same `key`. */
-export type NewEvent = { accountId: number; deviceId: number; key: string; event: RecordedEvent };
+/**
+ * What an event was called in its profile, and what each of its causes required; empty texts where the profile has no
+ * name. `to`: the place to which the event leads, if it moves the device. `conditions` are absent if they are too long
+ * to be kept.
+ */
+export type EventMeaning = {
+  purposeName: string;
+  stateName: string;
+  eventName: string;
+  conditions?: EventCondition[];
+  to?: { purposeName: string; stateName: string };
+};
+
+/** The condition of a cause, as in the purpose, without lists of more than 16 numbers or points. */
+type EventCondition = {
+  sId: string;
+  threshold: Record<string, unknown>;
+  thresholds: Record<string, unknown>;
+};
+
+/**
+ * An event that is about to be stored. A repeated delivery of it has the same `key`. `meaning` is absent if its profile
+ * is not known.
+ */
+export type NewEvent = {
+  accountId: number;
+  deviceId: number;
+  key: string;
+  event: RecordedEvent;
+  meaning?: EventMeaning | undefined;
+};
 
 /** Why nobody is notified of a firing: the first reason that applies. */
 export const NotNotified = z

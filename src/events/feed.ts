@@ -2,6 +2,7 @@ import type { AlarmChangeRow } from '../contract/alarm.ts';
 import type { Sql } from '../db/sql.ts';
 import { feedMs } from '../history/retention.ts';
 import { advance, resumeAt, type StreamPosition } from '../streams/position.ts';
+import { addMeanings } from './meanings.ts';
 import type { EventRow } from './schema.ts';
 
 /** A page of events. Each `position` is where a reader resumes: after that event, or after the whole page. */
@@ -40,7 +41,14 @@ export async function* replayEvents(
 ): AsyncGenerator<Page> {
   const start = resumeAt(from, to);
   const isLongAgo = to.ts - from.ts > feedMs - slackMs;
-  yield* isLongAgo ? fromArchive(archive, scope, start, to) : fromFeed(sql, scope, start, to);
+  const pages = isLongAgo
+    ? fromArchive(archive, scope, start, to)
+    : fromFeed(sql, scope, start, to);
+  for await (const page of pages) {
+    const rows = page.events.map(({ row }) => row);
+    await addMeanings(sql, scope.accountId, rows);
+    yield page;
+  }
   yield { events: [], position: to };
 }
 

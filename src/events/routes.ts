@@ -27,6 +27,7 @@ import {
   StreamedEventsQuery,
   toEventView,
 } from './schema.ts';
+import { addMeanings } from './meanings.ts';
 import { listEvents } from './store.ts';
 import {
   type EventFilter,
@@ -64,6 +65,7 @@ export function eventRoutes(deps: EventRoutesDeps): Route[] {
         const filter = { deviceId, ...range, after: cursor };
         const found = await listEvents(db, filter, request.receivedTs);
         const page = found.slice(0, limit);
+        await addMeanings(db, account.accountId, page);
         const last = page.at(-1);
         if (last && found.length > page.length) linkNext(request, [last.ts, last.key]);
         return { events: page.map((row) => toEventView(row, params.deviceAuthUuid)) };
@@ -100,7 +102,7 @@ function exportRoute({ db, exports }: Pick<EventRoutesDeps, 'db' | 'exports'>): 
       const { devices: uuids, label, start = 0, end = lastTs, ...filters } = query;
       const named = { uuids, label, labels: labelsOf(account) };
       const devices = await listAskedDevices(db, accountId, named);
-      const filter = { ...filters, start, end };
+      const filter = { accountId, ...filters, start, end };
       await refuseTooManyEvents(db, devices, filter);
       const media = typeOf(request);
       const blocks = await exports.run(

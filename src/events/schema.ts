@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { AlarmChange, AlarmChangeRow } from '../contract/alarm.ts';
-import { NotNotified } from '../contract/event.ts';
+import { type EventMeaning as KeptMeaning, NotNotified } from '../contract/event.ts';
 import { devicesMembers, needDevices, rangeMembers } from '../exports/exports.ts';
 import {
   cursorQuery,
@@ -35,10 +35,43 @@ const CauseSense = z
   })
   .meta({ id: 'CauseSense' });
 
+const EventPlace = z
+  .object({ purposeName: z.string(), stateName: z.string() })
+  .meta({ id: 'EventPlace' });
+
+/** Names and conditions of the event's profile, which stay when the profile changes. */
+const EventMeaning = EventPlace.extend({
+  eventName: z.string().meta({
+    description: 'Empty if it has none, as of a move that no event caused.',
+  }),
+  conditions: z
+    .array(
+      z
+        .object({
+          sId: z.string(),
+          threshold: z.record(z.string(), z.unknown()),
+          thresholds: z.record(z.string(), z.unknown()),
+        })
+        .meta({ id: 'EventCondition' }),
+    )
+    .optional()
+    .meta({
+      description:
+        'What each cause required, as in the purpose, without lists of more than 16 numbers or points. ' +
+        'Absent if that is longer than 4,000 characters.',
+    }),
+  to: EventPlace.optional().meta({ description: 'Where the event moves the device, if it does.' }),
+}).meta({ id: 'EventMeaning' });
+
 const common = {
   timestamp: timestamp.meta({ description: 'When it happened, in ms since the Unix epoch.' }),
   deviceAuthUuid: deviceUuid,
   eventId: z.string().meta({ description: 'The same wherever this event is read or streamed.' }),
+  meaning: EventMeaning.optional().meta({
+    description:
+      'What `cause.engine` was called in its profile. Absent: not kept, as of events of earlier versions, and of ' +
+      'events that a device reports of a profile that is not its current one.',
+  }),
 };
 
 /** Specification section 6, kind `device`. */
@@ -111,7 +144,14 @@ export const EventExport = z.object({ events: z.array(EventView), timestamp });
 export const StreamedEventsQuery = z.strictObject(eventFilterMembers);
 
 /** A row of the events' tables. `body` holds everything but type and time. */
-export type EventRow = { type: 'device' | 'sense'; ts: number; seq: number; body: object };
+export type EventRow = {
+  type: 'device' | 'sense';
+  ts: number;
+  seq: number;
+  body: object;
+  /** Absent: not kept. */
+  meaning?: KeptMeaning;
+};
 
 /** A change of an alarm, as streams send it. */
 export function toAlarmChange({ ts, body, uuid }: AlarmChangeRow): AlarmChange {
@@ -121,7 +161,8 @@ export function toAlarmChange({ ts, body, uuid }: AlarmChangeRow): AlarmChange {
 
 /** An event as clients see it; specification section 6. */
 export function toEventView(row: EventRow, deviceAuthUuid: string): EventView {
-  const { type, ts, seq, body } = row;
+  const { type, ts, seq, body, meaning } = row;
   // `recordEvents` wrote the body from the type that the view's schema describes.
-  return { timestamp: ts, type, deviceAuthUuid, ...body, eventId: String(seq) } as EventView;
+  const event = { timestamp: ts, type, deviceAuthUuid, ...body, eventId: String(seq) } as EventView;
+  return meaning ? { ...event, meaning } : event;
 }

@@ -472,6 +472,7 @@ const personalRows: readonly OwnedRows[] = [
 const accountRows: readonly OwnedRows[] = [
   ofAccount('profile'),
   ofAccount('profile_content'),
+  ofAccount('event_meaning'),
   ofAccount('account_event'),
   ofAccount('account_activity'),
   ofAccount('event_feed'),

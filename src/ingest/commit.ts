@@ -284,6 +284,7 @@ async function commitBatch(
     stage = 'over';
   }
   if (!plan) return;
+  deps.meanings.written(written.meanings);
   deps.eventQuota?.committed(plan.deviceBatches, written, leftOut);
   afterCommit(plan, written, deps);
 }

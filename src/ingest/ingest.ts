@@ -55,7 +55,15 @@ export type IngestOptions = BatcherOptions & {
 
 type IngestDeps = Pick<
   StoreDeps,
-  'db' | 'knownSeries' | 'alarms' | 'bus' | 'log' | 'handOver' | 'observe' | 'listeners'
+  | 'db'
+  | 'knownSeries'
+  | 'meanings'
+  | 'alarms'
+  | 'bus'
+  | 'log'
+  | 'handOver'
+  | 'observe'
+  | 'listeners'
 > & {
   /** Absent: no alarm waits for a measurement. */
   listWaitingSenses?: ListWaitingSenses | undefined;

@@ -10,6 +10,7 @@ import { plainArray, plainArrays, type Sql, textList } from '../db/sql.ts';
 import { replaceConfigurations } from '../devices/queries.ts';
 import { keepRejections } from '../devices/rejections.ts';
 import type { StoredLog, StoredRuntime } from '../engine/runtime-codec.ts';
+import { keepMeanings, type KnownMeanings } from '../events/meanings.ts';
 import { recordEvents } from '../events/store.ts';
 import { addMeasurements, type KnownSeries, storeMeasurements } from '../measurements/store.ts';
 import { keepDisplays, saveProfileAnswers } from '../profiles/downlinks.ts';
@@ -24,6 +25,8 @@ import type { WallMs } from '../lib/clock-readings.ts';
 export type WriteDeps = {
   /** The ids of series that are in the database. */
   knownSeries: KnownSeries;
+  /** Which meanings of events are in the database. */
+  meanings: KnownMeanings;
   /** Decides who is notified of what happened, and notes it on the events, which are recorded afterwards. */
   alarms: Pick<AlarmDecider, 'decide'>;
   limits: Pick<ApplyLimits, 'rejectionBytesPerDevice'>;
@@ -34,6 +37,7 @@ const noneOpened: OpenedAlarms = new Map();
 /** What a transaction has added and counts once it is committed. */
 export type Written = {
   recorded: NewEvent[];
+  meanings: ReturnType<KnownMeanings['unwritten']>;
   opened: OpenedAlarms;
   /** The measurements that are new; null: all are, or nobody asks. */
   added: ReadonlySet<MeasurementRow> | null;
@@ -59,15 +63,20 @@ export async function write(
 ): Promise<Written> {
   const { rows } = plan;
   const added = !areNew && rows.outcomes.size > 0 ? new Set<MeasurementRow>() : null;
-  const write = () => writeRows(tx, rows, areNew, added, deps);
+  const meanings = deps.meanings.unwritten(rows.events);
+  const write = async () => {
+    const kept = meanings.length > 0 ? keepMeanings(tx, meanings) : null;
+    const [recorded] = await Promise.all([writeRows(tx, rows, areNew, added, deps), kept]);
+    return recorded;
+  };
   if (rows.signals.length === 0) {
     const [areFresh, recorded] = await Promise.all([writeDevices(tx, plan), write()]);
     if (!areFresh) throw new StaleDeviceState();
-    return { recorded, opened: noneOpened, added };
+    return { recorded, meanings, opened: noneOpened, added };
   }
   if (!(await writeDevices(tx, plan))) throw new StaleDeviceState();
   const opened = await deps.alarms.decide(tx, rows.signals);
-  return { recorded: await write(), opened, added };
+  return { recorded: await write(), meanings, opened, added };
 }
 
 /** Writes or locks the devices' rows. Returns whether all are as they were read. */

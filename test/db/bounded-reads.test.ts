@@ -294,7 +294,7 @@ describe.each(databaseKinds)('rows read for one answer, on %s', (kind) => {
     );
     await db.query('vacuum analyze event');
     const devices = [{ id: deviceId, uuid: uuids[0] as string }];
-    const filter = { start: 0, end: Date.now() + 3_600_000, order: 'asc' } as const;
+    const filter = { accountId, start: 0, end: Date.now() + 3_600_000, order: 'asc' } as const;
     const first = async (order: 'asc' | 'desc', purpose?: string[]) => {
       const { watched, rowsRead } = watch();
       const asked = { ...filter, order, purpose };

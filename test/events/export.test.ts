@@ -143,9 +143,9 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     const response = await ask(accountId, `devices=${uuid}`, 'text/csv');
     expect(response.headers.get('content-type')).toMatch(/^text\/csv/);
     expect((await response.text()).split('\r\n')).toEqual([
-      'deviceAuthUuid,timestamp,type,eventId,event,newValue,oldValue,pId,puId,stId,evId,senses,notified,notNotified',
-      `${uuid},${t0},sense,${ids[0]},,,,"a ""b"", c",1,2,3,0x1=1.5 0x2=1.5,true,`,
-      `${uuid},${t0 + 1},device,${ids[1]},purposeChanged,2,1,p,1,2,3,,,`,
+      'deviceAuthUuid,timestamp,type,eventId,event,newValue,oldValue,pId,puId,stId,evId,senses,notified,notNotified,purposeName,stateName,eventName',
+      `${uuid},${t0},sense,${ids[0]},,,,"a ""b"", c",1,2,3,0x1=1.5 0x2=1.5,true,,,,`,
+      `${uuid},${t0 + 1},device,${ids[1]},purposeChanged,2,1,p,1,2,3,,,,,,`,
       '',
     ]);
   });

@@ -14,6 +14,7 @@ import type { Ingest } from '../../src/ingest/ingest.ts';
 import type { EventQuotaOptions } from '../../src/ingest/event-quota.ts';
 import type { ApplyLimits } from '../../src/ingest/rules/model.ts';
 import type { RetryBounds } from '../../src/ingest/retry.ts';
+import { createKnownMeanings } from '../../src/events/meanings.ts';
 import { createKnownSeries } from '../../src/measurements/store.ts';
 import { ringsOf, type Ringing } from './rings-of.ts';
 import { openTestDatabase } from '../support/database.ts';
@@ -152,6 +153,7 @@ export function ingestProcess(
       bus,
       log: pino({ level: 'silent' }),
       knownSeries: createKnownSeries(),
+      meanings: createKnownMeanings(clock),
       alarms: {
         async decide(tx, given) {
           const ringing = await ringsOf(tx, given);

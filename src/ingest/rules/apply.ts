@@ -16,6 +16,7 @@ import {
   describe,
   listeningUntil,
   makesAlarms,
+  meaningOf,
   recordMove,
   signal,
   signalMove,
@@ -476,7 +477,8 @@ function keep(deviceState: DeviceState, { cause }: EventReport, scope: MessageSc
   const key = `${pId}/${puId}/${stId}/${evId}`;
   const event: SenseEvent = { type: 'sense', ts, cause, arrivedTs };
   scope.budget.spent += costs.firing + costs.firingCause * cause.senses.length;
-  const reported: NewEvent = { accountId, deviceId, key, event };
+  const meaning = meaningOf(deviceState, cause.engine);
+  const reported: NewEvent = { accountId, deviceId, key, event, meaning };
   rows.events.push(reported);
   scope.outcome?.report(reported);
 

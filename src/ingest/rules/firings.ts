@@ -1,9 +1,16 @@
 import { messagesOf } from '../../contract/actions.ts';
 import type { AlarmSignal, FiredSignal } from '../../contract/alarm.ts';
-import type { CauseSense, EventName, RecordedEvent, SenseEvent } from '../../contract/event.ts';
+import type {
+  CauseSense,
+  EngineCause,
+  EventMeaning,
+  EventName,
+  RecordedEvent,
+  SenseEvent,
+} from '../../contract/event.ts';
 import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
 import { lastOf, type Place } from '../../contract/values.ts';
-import { findEvent, type Firing, type Profile } from '../../engine/compile.ts';
+import { findEvent, type Firing, type LiveEvent, type Profile } from '../../engine/compile.ts';
 import { reportedMoveOf } from '../../engine/fire.ts';
 import type { Listening } from '../../engine/last-seen.ts';
 import { type ApplyLimits, costs, type DeviceState, type MessageScope } from './model.ts';
@@ -194,7 +201,46 @@ export function recordEvent(
 ): void {
   const { deviceId, accountId } = deviceState.device;
   const key = `${sortable(deviceState.version)}.${sortable(rows.events.length)}`;
-  rows.events.push({ accountId, deviceId, key, event });
+  const meaning = meaningOf(deviceState, event.cause.engine);
+  rows.events.push({ accountId, deviceId, key, event, meaning });
+}
+
+const meanings = new WeakMap<LiveEvent, EventMeaning>();
+
+/** What the event is called in the device's current profile; undefined if it is not from there. */
+export function meaningOf(
+  { current }: Pick<DeviceState, 'current'>,
+  { pId, puId, stId, evId }: EngineCause,
+): EventMeaning | undefined {
+  if (!current || current.profile.pId !== pId) return undefined;
+  const { purposes } = current.profile;
+  const event = findEvent(current.profile, { puId, stId }, evId);
+  const known = event && meanings.get(event);
+  if (known) return known;
+  const purpose = purposes.get(puId);
+  const state = purpose?.states.get(stId);
+  // A move that no event caused has 0 as `evId`.
+  if (!purpose || !state || (!event && evId !== 0)) return undefined;
+  const names = { purposeName: purpose.name, stateName: state.name };
+  if (!event) return { ...names, eventName: '', conditions: [] };
+  const meaning: EventMeaning = {
+    ...names,
+    eventName: event.name,
+    conditions: event.causes.map(({ sId, reportedThreshold, reportedThresholds }) => {
+      return { sId, threshold: reportedThreshold, thresholds: reportedThresholds };
+    }),
+    ...(event.target && { to: namesOf(purposes, event.target.place) }),
+  };
+  meanings.set(event, meaning);
+  return meaning;
+}
+
+function namesOf(purposes: Profile['purposes'], { puId, stId }: Place) {
+  const purpose = purposes.get(puId);
+  return {
+    purposeName: purpose?.name ?? '',
+    stateName: purpose?.states.get(stId)?.name ?? '',
+  };
 }
 
 /** Digits, preceded by a letter for their count: 9 sorts before 10, without padding that would have to be stored. */
