@@ -656,7 +656,7 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await act('Mute device');
     await page.getByRole('dialog').getByRole('button', { name: 'Mute device' }).click();
     await page.getByText('The device is muted.').waitFor();
-    await act('Undo');
+    await page.locator('.toast').getByRole('button', { name: 'Undo' }).click();
     await expect.poll(() => rows.count()).toBe(2);
     for (const width of [320, 768, 1440]) {
       await page.setViewportSize({ width, height: 800 });

@@ -14,6 +14,7 @@ import { count, t } from '../../text/t.ts';
 import { LabelFilter, Only, SearchField } from '../fleet/filter.tsx';
 import { Pager } from '../fleet/fleet-page.tsx';
 import { JobsPanel } from '../fleet/jobs.tsx';
+import { Views } from '../fleet/views.tsx';
 import { AlarmList } from './alarm-list.tsx';
 import { clearPicked } from './selection.tsx';
 
@@ -62,6 +63,7 @@ export function AlarmsPage() {
           }))}
         />
         <AlarmFilters alarms={query.data?.body.alarms ?? []} />
+        <Views />
       </div>
       <Answered query={query}>
         {({ body: { alarms, groups, total }, next }) => (

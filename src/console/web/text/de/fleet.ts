@@ -118,6 +118,10 @@ export const fleet: Record<keyof typeof en, string> = {
   'jobs.reason.took-too-long': 'Es dauerte dreimal zu lange.',
   'jobs.reason.internal-error':
     'Ein interner Fehler ist aufgetreten. Einzelheiten stehen im Log des Dienstes.',
+  'views.title': 'Ansichten',
+  'views.name': 'Name dieser Ansicht',
+  'views.save': 'Ansicht speichern',
+  'views.remove': 'Ansicht {name} entfernen',
   'removed.title.one': '{count} entferntes Gerät versucht weiterhin, sich anzumelden',
   'removed.title.other': '{count} entfernte Geräte versuchen weiterhin, sich anzumelden',
   'removed.hint':

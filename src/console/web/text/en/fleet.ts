@@ -113,6 +113,10 @@ export const fleet = {
   'jobs.reason.too-many-labels': 'The device would have more than 20 labels.',
   'jobs.reason.took-too-long': 'It took too long three times.',
   'jobs.reason.internal-error': "An internal error occurred. The service's log has the details.",
+  'views.title': 'Views',
+  'views.name': 'Name of this view',
+  'views.save': 'Save view',
+  'views.remove': 'Remove the view {name}',
   'removed.title.one': '{count} removed device keeps trying to log in',
   'removed.title.other': '{count} removed devices keep trying to log in',
   'removed.hint':
