@@ -761,6 +761,26 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       .getByRole('button', { name: 'Show all devices' })
       .or(page.getByRole('link', { name: 'Show all devices' }))
       .waitFor();
+    // A view is a name for what the URL says; it is there again after a reload, and on its list only.
+    await page.getByRole('link', { name: /^All 2$/ }).click();
+    await page.getByText('Views', { exact: true }).click();
+    await page.getByLabel('Name of this view').fill('Wagons');
+    await page.getByRole('button', { name: 'Save view' }).click();
+    await page.goto(`${service.url}/console/alarms?state=closed`);
+    await page.getByText('Views', { exact: true }).click();
+    await page.getByLabel('Name of this view').waitFor();
+    expect(await page.getByRole('link', { name: 'Wagons' }).count()).toBe(0);
+    await page.goto(`${service.url}/console/`);
+    await page.getByText('Views', { exact: true }).click();
+    await page.getByRole('link', { name: 'Wagons' }).click();
+    await page.getByText('1 to 2 of 2').waitFor();
+    expect(await page.getByRole('searchbox').inputValue()).toBe('wagon');
+    expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({
+      label: 'rolling',
+      search: 'wagon',
+    });
+    await page.getByRole('button', { name: 'Remove the view Wagons' }).click();
+    await page.getByRole('link', { name: 'Wagons' }).waitFor({ state: 'detached' });
     type Counts = { counts: Record<string, number> };
     const { counts } = await call<Counts>(
       'GET',

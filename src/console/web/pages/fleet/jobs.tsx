@@ -76,23 +76,12 @@ effect(() => {
   jobs.value = [];
 });
 
-/** Jobs on alarms, not on devices. */
-const ofAlarms: ReadonlySet<string> = new Set([
-  'acknowledge',
-  'close',
-  'reopen',
-  'snooze',
-  'unsnooze',
-]);
-
 async function readJobs(signal?: AbortSignal): Promise<void> {
   const before = jobs.peek();
   const all = await listJobs(signal);
   const shown = all.filter(
-    ({ jobId, action, endedTs }) =>
-      !ofAlarms.has(action) &&
-      !dismissed.has(jobId) &&
-      (endedTs === undefined || endedTs > now() - shownMs),
+    ({ jobId, endedTs }) =>
+      !dismissed.has(jobId) && (endedTs === undefined || endedTs > now() - shownMs),
   );
   jobs.value = shown;
   const isRunning = (of: JobEntry[], jobId: string) =>
@@ -150,7 +139,7 @@ function followJobs(): () => void {
 }
 
 const alarmActions = ['acknowledge', 'close', 'reopen', 'snooze', 'unsnooze'];
-const isOnAlarms = ({ action }: JobEntry) => alarmActions.includes(action);
+const isOnAlarms = ({ action }: Pick<JobEntry, 'action'>) => alarmActions.includes(action);
 
 /** How long the service takes back that an alarm was closed. */
 const reopenMs = 60_000;
@@ -271,7 +260,7 @@ function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): string {
     }
   })();
   const number = state === 'running' ? of : done - failures;
-  const text = `${what}: ${count(isOnAlarms({ action, ...job }) ? 'jobs.alarms' : 'fleet.devices', number)}`;
+  const text = `${what}: ${count(isOnAlarms({ action }) ? 'jobs.alarms' : 'fleet.devices', number)}`;
   return state === 'stopped' ? `${text} (${t('jobs.stopped')})` : text;
 }
 
