@@ -36,8 +36,8 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 /**
- * One value may be lost, and the next one come a little late; but a day without any is long, whatever the rhythm. Of two
- * values in one message nobody can tell a rhythm, so a minute is the least; without a connection a quarter of an hour.
+ * One value may be lost, and the next one come a little late; but a day without any is long, whatever the rhythm. Two
+ * values in one message tell no rhythm, so a minute is the least; without a connection a quarter of an hour.
  */
 const overdueMs = (everyMs: number, leastMs: number) =>
   Math.max(leastMs, Math.min(3 * everyMs, everyMs + dayMs));
