@@ -620,14 +620,25 @@ export function reopened(alarm: Alarm, meanwhile: Alarm | null): AlarmChange | n
   return { ...closedWith, ...since, firings, overTs, overArrivedTs, ...open };
 }
 
-/** Opens alarms for what people closed by force and what still holds; their timer announces them. */
-export function openAgain(device: DeviceDraft, nowTs: WallMs): void {
+/** Whether an alarm that a person closed although it held is to open again by now, or to be forgotten. */
+export const isDueAgain = ({ againTs, closedWith }: Alarm, nowTs: WallMs): boolean =>
+  (closedWith?.expiresTs ?? Infinity) <= nowTs || (againTs !== null && againTs <= nowTs);
+
+/**
+ * Opens alarms for what people closed by force and what still holds; their timer announces them. `isEnded`: the
+ * condition has ended, although nobody said so.
+ */
+export function openAgain(
+  device: DeviceDraft,
+  nowTs: WallMs,
+  isEnded: (alarm: Alarm) => boolean,
+): void {
   for (const { alarm } of device.lasting.values()) {
-    const { againTs, closedWith } = alarm;
+    const { closedWith } = alarm;
+    if (!isDueAgain(alarm, nowTs)) continue;
     const isExpired = (closedWith?.expiresTs ?? Infinity) <= nowTs;
-    if (!isExpired && (againTs === null || againTs > nowTs)) continue;
     forget(device, (one) => one === alarm);
-    if (isExpired || device.open.has(nameKey(alarm.of))) continue;
+    if (isExpired || device.open.has(nameKey(alarm.of)) || isEnded(alarm)) continue;
     const anew: Alarm = {
       ...alarm,
       alarmId: 0,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { coldAgain, purposeOf, warm } from './purposes.ts';
+import { runOn, schema } from '../../support/template.ts';
 import { minuteMs, startTimeline, type Account, type Timeline } from './timeline.ts';
 
 let timeline: Timeline;
@@ -144,4 +145,32 @@ it('what does not hold any more opens nothing', async () => {
   timeline.advance(31 * minuteMs);
   await other.account.toldOf('alarm.opened', 2);
   expect(await account.alarms()).toHaveLength(1);
+});
+
+it('nor does it if a version evaluated meanwhile that does not know what people closed', async () => {
+  const moved = await alarmed(twoStates);
+  const plain = await alarmed(purposeOf([warm(1)]));
+  const holds = await alarmed(purposeOf([warm(1)]));
+  for (const { account, alarm } of [moved, plain, holds])
+    await post(account, alarm.alarmId, 'close', { force: true });
+  await moved.sensor.measure({ val: 7 });
+  await plain.sensor.measure({ val: 7 });
+  // Such a version leaves the time in the row.
+  await runOn(timeline.service.databaseUrl, (client) =>
+    client.query(`update ${schema}.alarm set again_at = closed_at + interval '30 min'`),
+  );
+  timeline.advance(31 * minuteMs);
+  await holds.account.toldOf('alarm.opened', 2);
+  await expect
+    .poll(() =>
+      runOn(timeline.service.databaseUrl, async (client) => {
+        const { rowCount } = await client.query(
+          `select from ${schema}.alarm where again_at is not null`,
+        );
+        return rowCount;
+      }),
+    )
+    .toBe(0);
+  expect(await moved.account.alarms()).toHaveLength(1);
+  expect(await plain.account.alarms()).toHaveLength(1);
 });
