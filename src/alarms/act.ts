@@ -7,7 +7,7 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { QuotasOf } from '../notifications/daily-limits.ts';
 import { notifyResolved } from '../notifications/enqueue.ts';
-import { dropPlanned, putOffPlanned } from '../notifications/outbox.ts';
+import { dropPlanned, putOffPlanned, takeMessages } from '../notifications/outbox.ts';
 import { getAlarmDevice, noSuchAlarm } from './rows.ts';
 import {
   acknowledgedAlarm,
@@ -28,6 +28,7 @@ import {
   type LoadedDevice,
   lockRows,
   type StoredChange,
+  takeIn,
 } from './store.ts';
 import { type FindNewest, newestOf } from './values.ts';
 
@@ -112,7 +113,8 @@ async function holding({ findNewest }: ActDeps, tx: Sql, alarm: Alarm): Promise<
 /**
  * Takes back that a person closed the alarm, within a minute and under the same profile. Its acknowledgement,
  * announcement and timers are as before, and nobody is notified. An alarm that its event opened meanwhile becomes part
- * of it. Messages that were planned for later stay dropped. Throws `not-found` and `conflict`.
+ * of it, with its messages, its notes and its acknowledgement. Messages that were planned for later when it closed stay
+ * dropped. Throws `not-found` and `conflict`.
  */
 export function reopenAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
   return actOnAlarm(deps, act, alarmId, async (held, { pId, own, open }) => {
@@ -126,10 +128,11 @@ export function reopenAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<v
     const set = isSame ? reopened(alarm, open) : null;
     if (!set) throw new DomainError('conflict', 'The condition of this alarm has ended since.');
     if (open) {
-      await dropPlanned(tx, [open.alarmId]);
-      await tx.query('delete from alarm where id = $1', [open.alarmId]);
+      await takeMessages(tx, alarm, open.alarmId);
+      await takeIn(tx, alarmId, open.alarmId);
     }
     await changeAlarms(tx, [{ alarmId, change: 'reopened', ts, set }]);
+    if (typeof set.acknowledgedTs === 'number') await dropPlanned(tx, [alarmId]);
     return 'alarm-reopened';
   });
 }

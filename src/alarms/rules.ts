@@ -617,7 +617,29 @@ export function reopened(alarm: Alarm, meanwhile: Alarm | null): AlarmChange | n
   const { overTs, overArrivedTs } = meanwhile;
   const since = { lastFiringTs, event, actions, movedTo, endsTs, endsAs, expiresTs };
   const firings = alarm.firings + meanwhile.firings;
-  return { ...closedWith, ...since, firings, overTs, overArrivedTs, ...open };
+  const known = knownOf(alarm, closedWith, meanwhile);
+  return { ...closedWith, ...since, firings, overTs, overArrivedTs, ...known, ...open };
+}
+
+/** What people know of an alarm that takes another one in, and when its timer runs: what they know of either. */
+function knownOf(alarm: Alarm, closedWith: ClosedWith, meanwhile: Alarm): AlarmChange {
+  const acknowledged = alarm.acknowledgedTs === null ? meanwhile : alarm;
+  const { acknowledgedTs, acknowledgedBy } = acknowledged;
+  const isTold = alarm.told === 'told' || meanwhile.told === 'told';
+  const told = meanwhile.announcedTs === null ? alarm.told : meanwhile.told;
+  const announcedTs = alarm.announcedTs ?? meanwhile.announcedTs;
+  const { nextTs, waitsForFresh } = alarm.announcedTs === null ? meanwhile : closedWith;
+  return {
+    acknowledgedTs,
+    acknowledgedBy,
+    told: isTold ? 'told' : told,
+    announcedTs,
+    announcement: alarm.announcement + meanwhile.announcement,
+    failures: meanwhile.failures,
+    notNotified: announcedTs === null ? meanwhile.notNotified : null,
+    nextTs: acknowledgedTs === null ? nextTs : null,
+    waitsForFresh: acknowledgedTs === null && waitsForFresh,
+  };
 }
 
 /** Whether an alarm that a person closed although it held is to open again by now, or to be forgotten. */

@@ -106,6 +106,38 @@ it('an alarm that the event opened meanwhile becomes part of the reopened one', 
   expect(await account.alarms()).toMatchObject([{ alarmId, closedBy: 'cleared' }]);
 });
 
+it('with what people know of it: its messages, its notes, that it was acknowledged', async () => {
+  const { account, sensor, alarm } = await alarmed(purposeOf([warm(1)]));
+  const { alarmId } = alarm;
+  await post(account, alarmId, 'close', { force: true, note: 'It was defrosting.' });
+  await sensor.measure({ val: 14 });
+  await account.toldOf('alarm.opened', 2);
+  await expect.poll(async () => (await newest(account)).told).toBe('told');
+  const second = (await newest(account)).alarmId;
+  await post(account, second, 'acknowledge', { note: 'I am looking.' });
+  await post(account, alarmId, 'reopen');
+  expect(await account.alarms()).toMatchObject([
+    {
+      alarmId,
+      state: 'acknowledged',
+      told: 'told',
+      notes: [{ text: 'It was defrosting.' }, { text: 'I am looking.' }],
+      deliveries: [
+        { type: 'opened', state: 'sent' },
+        { type: 'opened', state: 'sent' },
+      ],
+    },
+  ]);
+  const { rows } = await runOn(timeline.service.databaseUrl, (client) =>
+    client.query<{ change: string }>(
+      `select body->>'change' as change from ${schema}.alarm_change
+        where (body->>'alarmId')::bigint = any($1::bigint[]) order by seq desc limit 2`,
+      [[alarmId, second]],
+    ),
+  );
+  expect(rows.map(({ change }) => change)).toEqual(['reopened', 'removed']);
+});
+
 it('what still holds 30 minutes after it was closed by force opens and is told again, also after a mute', async () => {
   const { account, sensor, alarm } = await alarmed(twoStates);
   await post(account, alarm.alarmId, 'close', { force: true });
