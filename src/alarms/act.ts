@@ -42,14 +42,15 @@ export function acknowledgeAlarm(
   alarmId: number,
   text: string | undefined,
 ): Promise<void> {
-  return actOnAlarm(deps, act, alarmId, async (held, { own }) => {
+  const work = async (held: HeldDevice, { own }: OfAlarm) => {
     await writeNote(held, alarmId, { on: 'acknowledge', text });
     const set = own && acknowledgedAlarm(own, personOf(act.by), held.ts);
-    if (!own || !set) return null;
+    if (!own || !set) return text ? 'alarm-noted' : null;
     await changeAlarms(held.tx, [{ alarmId, change: 'acknowledged', ts: held.ts, set }]);
     await dropPlanned(held.tx, [alarmId]);
     return 'alarm-acknowledged';
-  });
+  };
+  return actOnAlarm(deps, act, alarmId, work, text);
 }
 
 async function writeNote(
@@ -71,10 +72,10 @@ export function closeAlarm(
   alarmId: number,
   { text, force }: { text: string | undefined; force: boolean },
 ): Promise<void> {
-  return actOnAlarm(deps, act, alarmId, async (held, { own }) => {
+  const work = async (held: HeldDevice, { own }: OfAlarm) => {
     if (own && isHolding(own) && !force) throw await holding(deps, held.tx, own);
     await writeNote(held, alarmId, { on: 'close', text });
-    if (!own) return null;
+    if (!own) return text ? 'alarm-noted' : null;
     const { tx, ts } = held;
     const set = closedByPerson(own, ts);
     const { beganTs, overTs } = own;
@@ -96,7 +97,8 @@ export function closeAlarm(
         { quotasOf: deps.quotasOf, nowTs: ts },
       );
     return 'alarm-closed';
-  });
+  };
+  return actOnAlarm(deps, act, alarmId, work, text);
 }
 
 async function holding({ findNewest }: ActDeps, tx: Sql, alarm: Alarm): Promise<DomainError> {
@@ -168,12 +170,13 @@ type OfAlarm = {
   open: Alarm | null;
 };
 
-/** Acts on an alarm of a device. Throws `not-found`. */
+/** Acts on an alarm of a device. `note`: what the person wrote, for the audit. Throws `not-found`. */
 async function actOnAlarm(
   deps: ActDeps,
   act: Act,
   alarmId: number,
   work: (held: HeldDevice, alarm: OfAlarm) => Promise<AuditKind | null>,
+  note?: string,
 ): Promise<void> {
   const { deviceId, uuid, of, pId } = await getAlarmDevice(deps.db, act, alarmId);
   await actOnDevice(
@@ -184,7 +187,7 @@ async function actOnAlarm(
       const own = open?.alarmId === alarmId ? open : null;
       return work(held, { of, pId, own, open });
     },
-    { alarmId },
+    { alarmId, ...(note ? { note } : {}) },
   );
 }
 
@@ -193,7 +196,7 @@ async function actOnDevice(
   { db, bus }: ActDeps,
   target: Target,
   work: (held: HeldDevice) => Promise<AuditKind | null>,
-  details: { alarmId: number },
+  details: { alarmId: number; note?: string },
 ): Promise<void> {
   const { accountId, deviceId, uuid, by } = target;
   await db.transaction(async (tx) => {

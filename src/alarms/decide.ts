@@ -167,7 +167,8 @@ async function giveIds(
     const { accountId } = alarm.device;
     const before = counts.get(accountId) ?? 0;
     alarm.alarmId = ids[place] ?? 0;
-    alarm.isBeyondQuota = deps.eventsLeft(accountId) <= before;
+    // One that opens again is as it was when it opened first.
+    alarm.isBeyondQuota ||= deps.eventsLeft(accountId) <= before;
     if (!alarm.isBeyondQuota) counts.set(accountId, before + countsAs(alarm, deviceName));
   }
   return counts;

@@ -671,7 +671,6 @@ export function openAgain(
       acknowledgedBy: null,
       closedTs: null,
       closedBy: null,
-      isBeyondQuota: false,
       againTs: null,
       closedWith: null,
     };
