@@ -15,7 +15,8 @@ import {
 import { createPasswords } from '../accounts/passwords.ts';
 import { getAccount, hasAccounts } from '../accounts/queries.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
-import { findMute, isAhead, listStandings } from '../alarms/routes.ts';
+import { isAhead } from '../alarms/actions.ts';
+import { findMute, listStandings } from '../alarms/routes.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { auditRoutes, doneBy } from '../audit/audit.ts';
 import {
@@ -268,7 +269,7 @@ async function listRoutes(
       onAccountDisabled: shared.disabled.onDisabled,
     }),
     ...streamRoutes,
-    ...alarms.listRoutes(getDeviceId),
+    ...alarms.listRoutes({ getDeviceId, ...jobs }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...listImportRoutes(shared, { authenticate, othersWait }),
     ...notificationRoutes({ db, findDeviceId: findId }),

@@ -190,8 +190,9 @@ export function createAlarmsOfRoutes(shared: Shared) {
   const onConfigured: OnConfigured = async (tx, device, sIds, arrivedTs) => {
     await decider.decide(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);
   };
-  const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
-    alarmRoutes({ db, bus, quotasOf, getDeviceId, findNewest, findExtremes });
+  const listRoutes = (
+    others: Pick<AlarmRouteDeps, 'getDeviceId' | 'startJob' | 'findJobAlarms'>,
+  ): Route[] => alarmRoutes({ db, bus, quotasOf, findNewest, findExtremes, ...others });
   const acting = { db, bus, quotasOf, findNewest };
   return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms, acting };
 }

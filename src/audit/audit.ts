@@ -213,6 +213,7 @@ export const AuditKind = z
     'alarm-unsnoozed',
     'device-muted',
     'device-unmuted',
+    'bulk-action',
     'push-token-added',
     'push-token-removed',
     'key-made',

@@ -30,7 +30,7 @@ export type ActionDeps = {
       labels: readonly string[] | null;
       actor: Actor;
       ts: number;
-      select: (tx: Sql) => Promise<string[]>;
+      select: (tx: Sql) => Promise<{ devices: string[] }>;
       now: Clock;
     },
     keep: Keep<Started> | null,
@@ -97,7 +97,10 @@ export function actionsRoute(deps: ActionDeps): Route {
       };
       const select = async (tx: Sql) => {
         const uuids = await find(tx);
-        return labels ? leaveOutLabelled(tx, { accountId, uuids, action, labels }) : uuids;
+        const devices = labels
+          ? await leaveOutLabelled(tx, { accountId, uuids, action, labels })
+          : uuids;
+        return { devices };
       };
       const job = {
         accountId,

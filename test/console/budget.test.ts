@@ -18,7 +18,11 @@ test('the page stays small', async () => {
   // With the outlines of the continents; loaded only for devices that measure positions.
   const map = scripts.filter(({ name }) => name.startsWith('map-'));
   expect(sizeOf(map)).toBeLessThan(40 * kilobyte);
-  expect(sizeOf(scripts.filter((each) => !map.includes(each)))).toBeLessThan(140 * kilobyte);
+  // Loaded for a month on paper only.
+  const record = scripts.filter(({ name }) => name.startsWith('record-page-'));
+  expect(sizeOf(record)).toBeLessThan(5 * kilobyte);
+  const often = scripts.filter((each) => !map.includes(each) && !record.includes(each));
+  expect(sizeOf(often)).toBeLessThan(140 * kilobyte);
 });
 
 test('both languages have the same placeholders', () => {

@@ -71,6 +71,12 @@ export const pageCases: PageCase[] = [
     ready: '.shell form',
   },
   {
+    name: 'record',
+    of: 'filled',
+    path: ({ boxes }) => `record/${boxes}`,
+    ready: '.record-signature',
+  },
+  {
     name: 'device-empty',
     of: 'filled',
     path: ({ silent }) => `devices/${silent}`,

@@ -119,7 +119,7 @@ export function testBeingTold(world: () => World): void {
       purposes: [purposes],
     });
     await page.reload();
-    await page.getByText('This device has a profile with states.').waitFor();
+    await page.getByText(/^This page did not write the profile/).waitFor();
     await press(page, 'Use simple limits instead');
     await page.getByRole('dialog').getByRole('button', { name: 'Enter simple limits' }).click();
     await page.getByText('Saving replaces the whole profile of this device.').waitFor();

@@ -215,7 +215,7 @@ it('nor does it if a version evaluated meanwhile that does not know what people 
   expect(await plain.account.alarms()).toHaveLength(1);
 });
 
-it('it opens again after `repeatMs`; that of a global state also if the device is in another state by then', async () => {
+it('another one opens after `repeatMs`; that of a global state also if the device is in another state by then', async () => {
   const repeated = await alarmed(purposeOf([warm(1, { actions: { repeatMs: 10 * minuteMs } })]));
   await post(repeated.account, repeated.alarm.alarmId, 'close', { force: true });
   timeline.advance(9 * minuteMs);

@@ -58,14 +58,14 @@ function take(key: string, uuids: readonly string[], values: readonly LiveValue[
 export const useKnownLatest = (uuid: string): readonly LatestView[] =>
   (useKnown(`latest/${uuid}`) as LatestView[] | undefined) ?? [];
 
-type BucketRange = { start: number; end: number; bucket: string };
+/** `tz`: the time zone whose days the buckets follow. */
+type BucketRange = { start: number; end: number; bucket: string; tz?: string };
 
 export const listBuckets = async (
   uuid: string,
-  { start, end, bucket }: BucketRange,
+  query: BucketRange,
   signal?: AbortSignal,
 ): Promise<BucketView[]> => {
-  const query = { start, end, bucket };
   const path = `/v2/measurements/${uuid}`;
   return (await call<{ buckets: BucketView[] }>('GET', path, { query, signal })).body.buckets;
 };

@@ -3,6 +3,7 @@ import { add } from './de/add.ts';
 import { alarms } from './de/alarms.ts';
 import { chart, device, deviceTabs } from './de/device.ts';
 import { fleet } from './de/fleet.ts';
+import { record } from './de/record.ts';
 import { shell, signIn } from './de/shell.ts';
 import { watch } from './de/watch.ts';
 
@@ -19,4 +20,5 @@ export const de = {
   ...account,
   ...accountLists,
   ...watch,
+  ...record,
 };

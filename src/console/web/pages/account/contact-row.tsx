@@ -112,7 +112,8 @@ function sentText(trial: Trial) {
   return trial.type === 'confirm' ? 'contacts.linkSent' : 'contacts.trialSent';
 }
 
-const whyOf = (reason: string) => tryText(`reason.${reason}`, reason || t('reason.fault'));
+const whyOf = (reason: string) =>
+  tryText(`delivery.why.${reason}`, reason || t('delivery.why.fault'));
 
 type LineProps = { look: 'ok' | 'bad' | 'busy'; text: string; ts?: number };
 

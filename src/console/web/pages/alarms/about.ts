@@ -12,7 +12,7 @@ import { t } from '../../text/t.ts';
 
 type Condition = ListedAlarm['conditions'][number];
 type Value = ListedAlarm['values'][number];
-type Latest = readonly LatestView[] | undefined;
+type Latest = readonly Pick<LatestView, 'sId' | 'name' | 'unit' | 'decimals'>[] | undefined;
 
 /** What an alarm was about, in words: the condition, how far it went, and what it is now. */
 type About = {

@@ -43,10 +43,10 @@ function sayOutcome(outcome: NotificationOutcome): string {
   const { kind, recipient, state, changedTs, reason, error, count, attempts } = outcome;
   const who = t('told.to', { kind: t(`told.kind.${kind}`), recipient });
   const became = t(`told.state.${state}`, { time: formatTime(changedTs) });
-  const why = reason === undefined ? (error ?? '') : tryText(`told.why.${reason}`, error ?? reason);
+  const why =
+    reason === undefined ? (error ?? '') : tryText(`delivery.why.${reason}`, error ?? reason);
   const parts = [
-    `${who}: ${became}`,
-    ...(why === '' ? [] : [why]),
+    `${who}: ${became}${why === '' ? '' : `; ${why}.`}`,
     ...(attempts > 1 ? [t('told.attempts', { count: formatNumber(attempts) })] : []),
     ...(count !== undefined && count > 1 ? [t('told.count', { count: formatNumber(count) })] : []),
   ];

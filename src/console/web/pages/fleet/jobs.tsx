@@ -65,12 +65,23 @@ effect(() => {
   jobs.value = [];
 });
 
+/** Jobs on alarms, not on devices. */
+const ofAlarms: ReadonlySet<string> = new Set([
+  'acknowledge',
+  'close',
+  'reopen',
+  'snooze',
+  'unsnooze',
+]);
+
 async function readJobs(signal?: AbortSignal): Promise<void> {
   const before = jobs.peek();
   const all = await listJobs(signal);
   const shown = all.filter(
-    ({ jobId, endedTs }) =>
-      !dismissed.has(jobId) && (endedTs === undefined || endedTs > now() - shownMs),
+    ({ jobId, action, endedTs }) =>
+      !ofAlarms.has(action) &&
+      !dismissed.has(jobId) &&
+      (endedTs === undefined || endedTs > now() - shownMs),
   );
   jobs.value = shown;
   const isRunning = (of: JobEntry[], jobId: string) =>

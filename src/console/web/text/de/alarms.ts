@@ -140,30 +140,39 @@ export const alarms: Record<keyof typeof en, string> = {
   'delivery.why.sms-per-installation': 'dieser Dienst hat seine SMS für diesen Tag verbraucht',
   'delivery.why.webhooks-per-day':
     'das Konto hat seine Nachrichten an Webhooks für diesen Tag verbraucht',
+  'delivery.why.confirmations-per-address':
+    'heute gingen zu viele Bestätigungsanfragen an diese Adresse',
+  'delivery.why.confirmations-per-account':
+    'dieses Konto hat heute zu viele Bestätigungsanfragen gesendet',
+  'delivery.why.confirmations-per-network':
+    'heute kamen zu viele Bestätigungsanfragen aus diesem Netzwerk',
+  'delivery.why.confirmations-per-installation':
+    'dieser Dienst hat heute zu viele Bestätigungsanfragen gesendet',
   'delivery.why.sms-not-allowed': 'der Betreiber hat diesem Konto keine SMS erlaubt',
   'delivery.why.account-disabled': 'der Betreiber hat das Konto gesperrt',
   'delivery.why.number-form':
     'keine gültige Telefonnummer: erwartet werden + und bis zu 15 Ziffern',
   'delivery.why.number-refused': 'der Betreiber erlaubt keine SMS an solche Nummern',
-  'delivery.why.no-answer': 'der Anbieter hat nicht geantwortet',
+  'delivery.why.no-answer': 'es kam keine Antwort',
   'delivery.why.tls-failed':
-    'es kam keine sichere Verbindung zustande: Zertifikat oder TLS-Version des Anbieters wird nicht akzeptiert',
-  'delivery.why.bad-answer': 'die Antwort des Anbieters war nicht lesbar',
-  'delivery.why.provider-busy': 'der Anbieter nimmt zurzeit keine Nachrichten an',
-  'delivery.why.provider-login': 'der Anbieter weist die Anmeldung dieses Dienstes ab',
-  'delivery.why.provider-refused': 'der Anbieter hat die Nachricht abgelehnt',
-  'delivery.why.recipient-gone': 'dem Anbieter zufolge gibt es diesen Empfänger nicht mehr',
+    'es kam keine sichere Verbindung zustande: Zertifikat oder TLS-Version wird nicht akzeptiert',
+  'delivery.why.bad-answer': 'die Antwort war nicht lesbar',
+  'delivery.why.provider-busy': 'der Anbieter oder Mailserver ist überlastet',
+  'delivery.why.provider-login':
+    'der Anbieter oder Mailserver weist die Anmeldung dieses Dienstes ab',
+  'delivery.why.provider-refused': 'der Anbieter oder Mailserver hat die Nachricht abgelehnt',
+  'delivery.why.recipient-gone': 'den Empfänger gibt es nicht',
   'delivery.why.no-provider': 'es ist kein Push-Dienst eingerichtet',
   'delivery.why.no-sms-provider': 'es ist kein SMS-Anbieter eingerichtet',
-  'delivery.why.no-mail-server': 'es ist kein Mailserver eingerichtet',
-  'delivery.why.receiver-refused': 'der Empfänger hat keinen Erfolg gemeldet',
+  'delivery.why.no-mail-server': 'dieser Dienst hat keinen Mailserver (SMTP_URL)',
+  'delivery.why.receiver-refused': 'der Empfänger hat nicht mit 2xx geantwortet',
   'delivery.why.receiver-moved': 'der Empfänger ist umgezogen: tragen Sie seine neue Adresse ein',
   'delivery.why.receiver-gone': 'der Empfänger meldet, dass es ihn nicht mehr gibt (410)',
-  'delivery.why.address-refused': 'die Adresse des Webhooks ist nicht öffentlich',
+  'delivery.why.address-refused': 'die Adresse ist nicht öffentlich',
   'delivery.why.not-confirmed':
     'die Adresse ist nicht bestätigt, oder ihr Inhaber hat die Nachrichten abbestellt',
-  'delivery.why.contact-gone': 'der Kontakt wurde vor dem Senden entfernt',
-  'delivery.why.other-labels': 'das Gerät hatte keines der Labels des Kontakts',
+  'delivery.why.contact-gone': 'der Kontakt wurde entfernt',
+  'delivery.why.other-labels': 'das Gerät hat keines der Labels des Kontakts',
   'delivery.why.too-late': 'die Nachricht konnte einen Tag lang nicht zugestellt werden',
   'delivery.why.fault': 'das Senden ist fehlgeschlagen; Einzelheiten stehen im Log des Dienstes',
   'alarms.acknowledgedAt': 'Quittiert ({time}).',

@@ -167,48 +167,6 @@ export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
   'told.state.held-back': 'zurückgehalten ({time})',
   'told.attempts': '{count} Versuche',
   'told.count': 'Und {count} weitere dieser Art an diesem Tag',
-  'told.why.messages-per-day': 'Das Konto hat seine Nachrichten für diesen Tag verbraucht.',
-  'told.why.messages-per-recipient':
-    'Das Konto hat seine Nachrichten an diesen Empfänger für diesen Tag verbraucht.',
-  'told.why.sms-per-day': 'Das Konto hat seine SMS für diesen Tag verbraucht.',
-  'told.why.sms-per-number': 'Das Konto hat seine SMS an diese Nummer für diesen Tag verbraucht.',
-  'told.why.sms-per-installation': 'Dieser Dienst hat seine SMS für diesen Tag verbraucht.',
-  'told.why.webhooks-per-day':
-    'Das Konto hat seine Nachrichten an Webhooks für diesen Tag verbraucht.',
-  'told.why.confirmations-per-address':
-    'Heute gingen zu viele Bestätigungsanfragen an diese Adresse.',
-  'told.why.confirmations-per-account':
-    'Dieses Konto hat heute zu viele Bestätigungsanfragen gesendet.',
-  'told.why.confirmations-per-network':
-    'Heute kamen zu viele Bestätigungsanfragen aus diesem Netzwerk.',
-  'told.why.confirmations-per-installation':
-    'Dieser Dienst hat heute zu viele Bestätigungsanfragen gesendet.',
-  'told.why.sms-not-allowed': 'Der Betreiber hat diesem Konto keine SMS erlaubt.',
-  'told.why.account-disabled': 'Der Betreiber hat das Konto gesperrt.',
-  'told.why.number-form':
-    'Keine gültige Telefonnummer: erwartet werden + und bis zu 15 Ziffern, etwa +49…',
-  'told.why.number-refused': 'Der Betreiber erlaubt keine SMS an solche Nummern.',
-  'told.why.no-answer': 'Der Anbieter hat nicht geantwortet.',
-  'told.why.tls-failed':
-    'Es kam keine sichere Verbindung zustande: Zertifikat oder TLS-Version des Anbieters wird nicht akzeptiert.',
-  'told.why.bad-answer': 'Die Antwort des Anbieters war nicht lesbar.',
-  'told.why.provider-busy': 'Der Anbieter nimmt zurzeit keine Nachrichten an.',
-  'told.why.provider-login': 'Der Anbieter weist die Anmeldung dieses Dienstes ab.',
-  'told.why.provider-refused': 'Der Anbieter hat die Nachricht abgelehnt.',
-  'told.why.recipient-gone': 'Dem Anbieter zufolge gibt es diesen Empfänger nicht mehr.',
-  'told.why.no-provider': 'Es ist kein Push-Dienst eingerichtet.',
-  'told.why.no-sms-provider': 'Es ist kein SMS-Anbieter eingerichtet.',
-  'told.why.no-mail-server': 'Es ist kein Mailserver eingerichtet.',
-  'told.why.receiver-refused': 'Der Empfänger hat keinen Erfolg gemeldet.',
-  'told.why.receiver-moved': 'Der Empfänger ist umgezogen: Tragen Sie seine neue Adresse ein.',
-  'told.why.receiver-gone': 'Der Empfänger meldet, dass es ihn nicht mehr gibt (410).',
-  'told.why.address-refused': 'Die Adresse des Webhooks ist nicht öffentlich.',
-  'told.why.not-confirmed':
-    'Die Adresse ist nicht bestätigt, oder ihr Inhaber hat die Nachrichten abbestellt.',
-  'told.why.contact-gone': 'Der Kontakt wurde vor dem Senden entfernt.',
-  'told.why.other-labels': 'Das Gerät hatte keines der Labels des Kontakts.',
-  'told.why.too-late': 'Die Nachricht konnte einen Tag lang nicht zugestellt werden.',
-  'told.why.fault': 'Das Senden ist fehlgeschlagen; Einzelheiten stehen im Log des Dienstes.',
   'profile.unnamed': 'Ein anderes Profil',
   'profile.purpose': 'Aufgabe {id}',
   'profile.json': 'Als JSON',

@@ -7,6 +7,7 @@ import { clock, now } from '../../../app/now.ts';
 import { queryOf, setQuery } from '../../../app/router.ts';
 import { onStream } from '../../../app/stream.ts';
 import { Answered, Empty, Problem } from '../../../parts/panel.tsx';
+import { Link } from '../../../parts/link.tsx';
 import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab.ts';
 import { type Beside, ChartTools, hasMean, linesBeside, useBeside } from './beside.tsx';
@@ -91,6 +92,9 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
                     <span class="hint-keys">{t('chart.hint')}</span>
                     <span class="hint-touch">{t('chart.hintTouch')}</span>
                   </p>
+                  <Link to={`record/${uuid}`} class="link">
+                    {t('record.link')}
+                  </Link>
                   <CsvButton
                     devices={[{ uuid, name, senses }, ...othersOf(beside.data)]}
                     sIds={[...shown.map(({ sId }) => sId), ...located]}

@@ -193,6 +193,19 @@ export function gapOf({ points, widthMs }: Pick<Series, 'points' | 'widthMs'>): 
   return Math.max(widthMs * bridged, usualStep(points) * late);
 }
 
+/** When nothing was measured for longer than usual, within a span: to the width of a bucket. */
+export function gapsIn(series: Pick<Series, 'points' | 'widthMs'>, span: Span): Span[] {
+  const { points, widthMs } = series;
+  const longestMs = gapOf(series);
+  let from = span.start;
+  const gaps: Span[] = [];
+  for (const ts of [...points.map((point) => point.ts), span.end]) {
+    if (ts > from && ts - from + widthMs > longestMs) gaps.push({ start: from, end: ts });
+    from = Math.max(from, Math.min(ts + widthMs, span.end));
+  }
+  return gaps;
+}
+
 /** The median step between points, ms: a sense that measures hourly has no gaps between hours. */
 function usualStep(points: readonly Point[]): number {
   const steps = points.slice(1).map(({ ts }, place) => ts - (points[place]?.ts ?? ts));

@@ -1,0 +1,274 @@
+import { useQuery } from '../../api/cache.ts';
+import { nameOfSense } from '../../api/devices.ts';
+import type { ListedAlarm, Sense } from '../../api/types.ts';
+import { now } from '../../app/now.ts';
+import { queryOf } from '../../app/router.ts';
+import { accountOf } from '../../app/session.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Link } from '../../parts/link.tsx';
+import { Answered } from '../../parts/panel.tsx';
+import { formatDuration, formatNumber } from '../../text/format.ts';
+import { locale, t } from '../../text/t.ts';
+import { dayOf, monthAt, sayTime, tsOf } from '../../text/time.ts';
+import { aboutOf, beganOf, overOf } from '../alarms/about.ts';
+import type { Span } from '../device/chart/points.ts';
+import { loadMonth, type Month, monthOf } from './record.ts';
+
+const zoneOf = () => accountOf()?.timeZone ?? 'UTC';
+/** As the URL has it: 2026-10. */
+const idOf = ({ start }: Span) => dayOf(start, zoneOf()).slice(0, 7);
+
+/** A month of a device, made for paper: what it measured each day, its alarms, and a line to sign. */
+export function RecordPage({ uuid }: { uuid: string }) {
+  const zone = zoneOf();
+  const month = monthOf(queryOf('month'), now(), zone);
+  const id = idOf(month);
+  const query = useQuery(`record/${uuid}/${id}`, (signal) =>
+    loadMonth(uuid, month, { zone, nowTs: now() }, signal),
+  );
+  const steps = [-1, 1].map((by) => monthAt((month.start + month.end) / 2, zone, by));
+  return (
+    <article class="record">
+      <div class="record-tools">
+        <p class="crumb">
+          <Link to={`devices/${uuid}`} class="link">
+            <Icon name="back" />
+            {t('watch.toDevice')}
+          </Link>
+        </p>
+        {steps
+          .filter(({ start }) => start < now())
+          .map((each) => (
+            <Link key={each.start} to={`record/${uuid}?month=${idOf(each)}`} class="button">
+              {monthName(each)}
+            </Link>
+          ))}
+        <button type="button" class="button button-main" onClick={() => print()}>
+          {t('record.print')}
+        </button>
+      </div>
+      <Answered query={query} lines={8}>
+        {(data) => <Sheet data={data} month={month} />}
+      </Answered>
+    </article>
+  );
+}
+
+const monthName = ({ start }: Span) =>
+  new Intl.DateTimeFormat(locale(), { timeZone: zoneOf(), month: 'long', year: 'numeric' }).format(
+    start,
+  );
+
+function Sheet({ data, month }: { data: Month; month: Span }) {
+  const { name, serial, span, senses } = data;
+  const account = accountOf();
+  const facts = [
+    [t('record.device'), [name || t('fleet.unnamed'), serial].filter(Boolean).join(', ')],
+    [t('nav.account'), account?.name || (account?.email ?? '')],
+    [t('record.period'), `${at(span.start)} – ${at(span.end)} (${zoneOf()})`],
+    [t('record.made'), at(now())],
+  ];
+  return (
+    <>
+      <h1>{t('record.title', { name: name || t('fleet.unnamed'), month: monthName(month) })}</h1>
+      <dl class="record-facts">
+        {facts.map(([term, text]) => (
+          <div key={term}>
+            <dt>{term}</dt>
+            <dd>{text}</dd>
+          </div>
+        ))}
+      </dl>
+      {span.end < month.end && <p class="notice">{t('record.notOver')}</p>}
+      <Excursions {...data} />
+      {senses.length === 0 && <p>{t('record.nothing')}</p>}
+      {groupsOf(senses).map((group) => (
+        <Days key={group[0]?.sense.sId} days={data.days} senses={group} />
+      ))}
+      <Gaps senses={senses} />
+      <Signature />
+    </>
+  );
+}
+
+/** As many senses as are side by side on a page. */
+const abreast = 3;
+const groupsOf = <T,>(all: readonly T[]): T[][] =>
+  Array.from({ length: Math.ceil(all.length / abreast) }, (_, place) =>
+    all.slice(place * abreast, (place + 1) * abreast),
+  );
+
+/** A time with its date, which on paper is never "today". */
+const at = (ts: number) => sayTime(ts, { locale: locale(), timeZone: zoneOf(), nowTs: 0 });
+
+const number = (value: number, { decimals }: Sense) => formatNumber(value, decimals ?? 1);
+
+function Days({ days, senses }: Pick<Month, 'days' | 'senses'>) {
+  return (
+    <table class="table record-days">
+      <thead>
+        <tr>
+          <th scope="col" rowSpan={2}>
+            {t('record.day')}
+          </th>
+          {senses.map(({ sense }) => (
+            <th key={sense.sId} scope="colgroup" colSpan={3}>
+              {nameOfSense(sense.sId, sense)}
+              {sense.unit && `, ${sense.unit}`}
+            </th>
+          ))}
+        </tr>
+        <tr>
+          {senses.flatMap(({ sense: { sId } }) =>
+            (['least', 'mean', 'most'] as const).map((which) => (
+              <th key={`${sId}/${which}`} scope="col">
+                {t(`device.${which}`)}
+              </th>
+            )),
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        {days.map((day) => (
+          <tr key={day}>
+            <th scope="row">{dayName(day)}</th>
+            {senses.map((each) => (
+              <Numbers key={each.sense.sId} sense={each.sense} stats={each.days.get(day)} />
+            ))}
+          </tr>
+        ))}
+      </tbody>
+      <tfoot>
+        <tr>
+          <th scope="row">{t('record.whole')}</th>
+          {senses.map(({ sense, whole }) => (
+            <Numbers key={sense.sId} sense={sense} stats={whole} />
+          ))}
+        </tr>
+      </tfoot>
+    </table>
+  );
+}
+
+const dayName = (day: string) =>
+  new Intl.DateTimeFormat(locale(), {
+    timeZone: 'UTC',
+    weekday: 'short',
+    day: 'numeric',
+    month: 'short',
+  }).format(tsOf(`${day}T12:00`, 'UTC'));
+
+type NumbersProps = { sense: Sense; stats: { min: number; avg: number; max: number } | undefined };
+
+function Numbers({ sense, stats }: NumbersProps) {
+  if (!stats) return <td colSpan={3}>{t('record.noValues')}</td>;
+  return (
+    <>
+      <td>{number(stats.min, sense)}</td>
+      <td>{number(stats.avg, sense)}</td>
+      <td>{number(stats.max, sense)}</td>
+    </>
+  );
+}
+
+function Excursions({ alarms, isCut, senses }: Month) {
+  return (
+    <section class="record-part">
+      <h2>{t('record.alarms')}</h2>
+      {alarms.length === 0 ? (
+        <p>{t('record.noAlarms')}</p>
+      ) : (
+        <table class="table record-alarms">
+          <thead>
+            <tr>
+              {(['alarm', 'time', 'extreme', 'handled'] as const).map((column) => (
+                <th key={column} scope="col">
+                  {t(`record.${column}`)}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {alarms.map((alarm) => (
+              <Excursion
+                key={alarm.alarmId}
+                alarm={alarm}
+                shown={senses.map(({ sense }) => sense)}
+              />
+            ))}
+          </tbody>
+        </table>
+      )}
+      {isCut && <p class="fine">{t('record.cut')}</p>}
+    </section>
+  );
+}
+
+function Excursion({ alarm, shown }: { alarm: ListedAlarm; shown: readonly Sense[] }) {
+  const { eventName, acknowledgedTs, notes, closedTs, closedBy } = alarm;
+  const { condition, peak } = aboutOf(alarm, shown);
+  const overTs = overOf(alarm);
+  const account = accountOf();
+  const who = account?.name || (account?.email ?? '');
+  return (
+    <tr>
+      <td>
+        <strong>{eventName || t('chart.alarm')}</strong>
+        <p>{condition}</p>
+      </td>
+      <td>
+        {at(beganOf(alarm))} –{' '}
+        {overTs === null
+          ? t('record.open')
+          : `${at(overTs)} (${formatDuration(overTs - beganOf(alarm))})`}
+      </td>
+      <td>{peak === '' ? '–' : peak}</td>
+      <td>
+        {acknowledgedTs === null
+          ? t('record.notAcknowledged')
+          : t('record.acknowledged', { time: at(acknowledgedTs), who })}
+        {closedBy === 'person' && closedTs !== null && (
+          <p>{t('record.closed', { time: at(closedTs), who })}</p>
+        )}
+        {notes.map(({ ts, text }) => (
+          <p key={ts}>{t('alarms.noted', { time: at(ts), text })}</p>
+        ))}
+      </td>
+    </tr>
+  );
+}
+
+function Gaps({ senses }: Pick<Month, 'senses'>) {
+  return (
+    <section class="record-part">
+      <h2>{t('record.gaps')}</h2>
+      {senses.every(({ gaps }) => gaps.length === 0) && <p>{t('record.noGaps')}</p>}
+      {senses
+        .filter(({ gaps }) => gaps.length > 0)
+        .map(({ sense, gaps }) => (
+          <div key={sense.sId}>
+            <h3>{nameOfSense(sense.sId, sense)}</h3>
+            <ul>
+              {gaps.map(({ start, end }) => (
+                <li key={start}>
+                  {at(start)} – {at(end)} ({formatDuration(end - start)})
+                </li>
+              ))}
+            </ul>
+          </div>
+        ))}
+      <p class="fine">{t('record.gapsHint')}</p>
+    </section>
+  );
+}
+
+const Signature = () => (
+  <dl class="record-signature">
+    {(['checked', 'date', 'signature'] as const).map((what) => (
+      <div key={what}>
+        <dd />
+        <dt>{t(`record.${what}`)}</dt>
+      </div>
+    ))}
+  </dl>
+);

@@ -1,0 +1,33 @@
+import type { record as en } from '../en/record.ts';
+
+export const record: Record<keyof typeof en, string> = {
+  'record.open': 'nicht vorbei',
+  'record.link': 'Monat zum Drucken',
+  'record.print': 'Drucken oder als PDF speichern',
+  'record.title': '{name}: {month}',
+  'record.device': 'Gerät',
+  'record.period': 'Zeitraum',
+  'record.made': 'Erstellt',
+  'record.notOver': 'Der Monat ist noch nicht zu Ende.',
+  'record.nothing': 'In diesem Monat wurde nichts gemessen.',
+  'record.day': 'Tag',
+  'record.whole': 'Monat',
+  'record.noValues': 'keine Werte',
+  'record.alarms': 'Alarme',
+  'record.noAlarms': 'In diesem Monat war kein Alarm offen.',
+  'record.alarm': 'Alarm',
+  'record.time': 'Begann – vorbei',
+  'record.extreme': 'Extremwert',
+  'record.handled': 'Quittiert, Notizen',
+  'record.acknowledged': 'Quittiert {time} ({who})',
+  'record.notAcknowledged': 'Nicht quittiert',
+  'record.closed': 'Geschlossen {time} ({who})',
+  'record.cut': 'Nur die neuesten 1.000 Alarme des Geräts wurden durchsucht.',
+  'record.gaps': 'Zeiten ohne Werte',
+  'record.noGaps': 'Keine.',
+  'record.gapsHint':
+    'Aufgeführt, wenn dreimal so lang wie üblich und mindestens eine Dreiviertelstunde nichts gemessen wurde; auf eine Viertelstunde genau.',
+  'record.checked': 'Geprüft von',
+  'record.date': 'Datum',
+  'record.signature': 'Unterschrift',
+};
