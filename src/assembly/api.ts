@@ -52,6 +52,7 @@ import { network } from '../lib/address.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
 import { findConnectorUptime } from '../connector-uptime/connector-uptime.ts';
 import type { ServiceLog } from '../log/logger.ts';
+import { findByValues } from '../measurements/queries.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { findNewest } from '../measurements/store.ts';
 import { observeHooks, observeHttpQueue } from '../metrics/observe.ts';
@@ -242,6 +243,7 @@ async function listRoutes(
       listConnectors: () => listConnectors(config, connector, httpPort()),
       removeDevice: removal.removeDevice,
       findNewest,
+      findByValues,
       findEvaluationContext: createFindEvaluationContext(shared),
       onConfigured: alarms.onConfigured,
       quotas,
