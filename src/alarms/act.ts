@@ -7,7 +7,7 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { QuotasOf } from '../notifications/daily-limits.ts';
 import { notifyResolved } from '../notifications/enqueue.ts';
-import { dropPlanned, putOffPlanned } from '../notifications/outbox.ts';
+import { dropPlanned, putOffPlanned, takeMessages } from '../notifications/outbox.ts';
 import { type AlarmDevice, findAlarmDevices, noSuchAlarm } from './rows.ts';
 import {
   acknowledgedAlarm,
@@ -28,6 +28,7 @@ import {
   type LoadedDevice,
   lockRows,
   type StoredChange,
+  takeIn,
 } from './store.ts';
 import { type FindNewest, newestOf } from './values.ts';
 
@@ -41,7 +42,7 @@ export function acknowledgeAlarm(
   alarmId: number,
   text: string | undefined,
 ): Promise<void> {
-  return actOnAlarm(deps, act, alarmId, acknowledging(text));
+  return actOnAlarm(deps, act, alarmId, acknowledging(text), text);
 }
 
 const acknowledging =
@@ -49,7 +50,7 @@ const acknowledging =
   async (held, { alarmId, own }) => {
     await writeNote(held, alarmId, { on: 'acknowledge', text });
     const set = own && acknowledgedAlarm(own, personOf(held.by), held.ts);
-    if (!own || !set) return null;
+    if (!own || !set) return text ? 'alarm-noted' : null;
     await changeAlarms(held.tx, [{ alarmId, change: 'acknowledged', ts: held.ts, set }]);
     await dropPlanned(held.tx, [alarmId]);
     return 'alarm-acknowledged';
@@ -69,7 +70,7 @@ async function writeNote(
  * if it is closed already.
  */
 export function closeAlarm(deps: ActDeps, act: Act, alarmId: number, how: Closing): Promise<void> {
-  return actOnAlarm(deps, act, alarmId, closing(deps, how));
+  return actOnAlarm(deps, act, alarmId, closing(deps, how), how.text);
 }
 
 type Closing = { text: string | undefined; force: boolean };
@@ -79,7 +80,7 @@ const closing =
   async (held, { alarmId, own }) => {
     if (own && isHolding(own) && !force) throw await holding(deps, held.tx, own);
     await writeNote(held, alarmId, { on: 'close', text });
-    if (!own) return null;
+    if (!own) return text ? 'alarm-noted' : null;
     const { tx, ts } = held;
     const set = closedByPerson(own, ts);
     const { beganTs, overTs } = own;
@@ -117,7 +118,8 @@ async function holding({ findNewest }: ActDeps, tx: Sql, alarm: Alarm): Promise<
 /**
  * Takes back that a person closed the alarm, within a minute and under the same profile. Its acknowledgement,
  * announcement and timers are as before, and nobody is notified. An alarm that its event opened meanwhile becomes part
- * of it. Messages that were planned for later stay dropped. Throws `not-found` and `conflict`.
+ * of it, with its messages, its notes and its acknowledgement. Messages that were planned for later when it closed stay
+ * dropped. Throws `not-found` and `conflict`.
  */
 export function reopenAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
   return actOnAlarm(deps, act, alarmId, reopening);
@@ -134,10 +136,11 @@ const reopening: Work = async (held, { alarmId, pId, own, open }) => {
   const set = isSame ? reopened(alarm, open) : null;
   if (!set) throw new DomainError('conflict', 'The condition of this alarm has ended since.');
   if (open) {
-    await dropPlanned(tx, [open.alarmId]);
-    await tx.query('delete from alarm where id = $1', [open.alarmId]);
+    await takeMessages(tx, alarm, open.alarmId);
+    await takeIn(tx, alarmId, open.alarmId);
   }
   await changeAlarms(tx, [{ alarmId, change: 'reopened', ts, set }]);
+  if (typeof set.acknowledgedTs === 'number') await dropPlanned(tx, [alarmId]);
   return 'alarm-reopened';
 };
 
@@ -176,12 +179,13 @@ type OfAlarm = {
 /** What is done with an alarm, in the transaction. Returns as what it is audited; null: nothing changed. */
 type Work = (held: HeldDevice, alarm: OfAlarm) => Promise<AuditKind | null>;
 
-/** Acts on an alarm, and audits it if anything changed. Throws `not-found`. */
+/** Acts on an alarm, and audits it with the note if anything changed. Throws `not-found`. */
 async function actOnAlarm(
   { db, bus }: ActDeps,
   act: Act,
   alarmId: number,
   work: Work,
+  note?: string,
 ): Promise<void> {
   const { accountId, by } = act;
   const [found] = await findAlarmDevices(db, act, [alarmId]);
@@ -191,7 +195,8 @@ async function actOnAlarm(
     const loaded = await loadDevices(tx, [deviceId]);
     const kind = await workOn(tx, { act, loaded, found }, work);
     if (!kind) return;
-    await insertEntry(tx, accountId, { kind, ...by, details: { alarmId, deviceAuthUuid: uuid } });
+    const details = { alarmId, deviceAuthUuid: uuid, ...(note ? { note } : {}) };
+    await insertEntry(tx, accountId, { kind, ...by, details });
   });
   bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
 }

@@ -452,7 +452,7 @@ async function listPage(
     query.counts === 'true' ? countAlarms(deps.db, asked) : undefined,
     query.group ? groupAlarms(deps.db, asked, query.group) : undefined,
   ]);
-  const page = found.slice(0, limit);
+  const page = withinBytes(found.slice(0, limit));
   const last = page.at(-1);
   return {
     alarms: await viewsOf(
@@ -460,10 +460,25 @@ async function listPage(
       page.map(({ one }) => one),
       nowTs,
     ),
-    next: last && found.length > limit ? last.place : null,
+    next: last && found.length > page.length ? last.place : null,
     total,
     groups,
   };
+}
+
+/** What a page may have of names, notes and conditions, in characters; the rest of an alarm is short. */
+const mostOfPage = 524_288;
+
+/** As many of these alarms as one answer has room for, at least one: names and notes may be long. */
+function withinBytes(found: Listed[]): Listed[] {
+  let length = 0;
+  const end = found.findIndex(({ one: { alarm, deviceName, notes } }) => {
+    const { purposeName, stateName, eventName, conditions, firedWith } = alarm;
+    length += JSON.stringify([purposeName, stateName, eventName, deviceName, notes]).length;
+    length += JSON.stringify([conditions, firedWith]).length;
+    return length > mostOfPage;
+  });
+  return end < 0 ? found : found.slice(0, Math.max(1, end));
 }
 
 type Listed = { one: FoundAlarm; place: z.output<typeof AlarmCursor> };

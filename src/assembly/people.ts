@@ -152,6 +152,7 @@ export function startAlarms(
     notifying,
     pollIntervalMs: timerEveryMs,
     findNewestTs,
+    findNewest,
     findExtremes,
     onChanged: (changed) => bus.publish('events', changed),
     onError: (err) =>

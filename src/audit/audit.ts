@@ -208,6 +208,7 @@ export const AuditKind = z
     'alarm-acknowledged',
     'alarm-closed',
     'alarm-reopened',
+    'alarm-noted',
     'alarm-snoozed',
     'alarm-unsnoozed',
     'device-muted',

@@ -262,6 +262,7 @@ export const accountLists: Record<keyof typeof enAccountLists, string> = {
   'audit.alarm-acknowledged': 'Alarm quittiert',
   'audit.alarm-closed': 'Alarm geschlossen',
   'audit.alarm-reopened': 'Alarm wieder geöffnet',
+  'audit.alarm-noted': 'Notiz zu einem Alarm',
   'audit.alarm-snoozed': 'Alarm aufgeschoben',
   'audit.alarm-unsnoozed': 'Aufschub eines Alarms beendet',
   'audit.device-muted': 'Gerät stummgeschaltet',

@@ -256,6 +256,7 @@ export const accountLists = {
   'audit.alarm-acknowledged': 'Alarm acknowledged',
   'audit.alarm-closed': 'Alarm closed',
   'audit.alarm-reopened': 'Alarm reopened',
+  'audit.alarm-noted': 'Note on an alarm',
   'audit.alarm-snoozed': 'Alarm snoozed',
   'audit.alarm-unsnoozed': 'Alarm snooze ended',
   'audit.device-muted': 'Device muted',
