@@ -108,6 +108,7 @@ const routes = [
     startJob: () => Promise.reject(new Error('There are no jobs here.')),
     listJobDevices: () => Promise.resolve(null),
     isAhead: () => true,
+    findByValues: async () => ({ in: null, notIn: null }),
   }),
 ];
 const http = await startHttp({

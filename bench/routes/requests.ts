@@ -93,6 +93,11 @@ export async function requestsOf(baseUrl: string, account: BigAccount): Promise<
     '?limit=100&muted=false',
     '?limit=100&state=1:1',
     '?limit=100&state=9:9',
+    '?limit=100&value=0x01:gt:1e9&counts=true',
+    '?limit=100&value=0x01:lt:1e9&sort=name',
+    '?limit=100&beyond=true&counts=true',
+    '?limit=100&beyond=false',
+    '?limit=100&swName=probe&swVersion=2&hwVersion=B',
     ...['pending', 'current', 'none'].map((profile) => `?limit=100&profile=${profile}&counts=true`),
     `?limit=100&search=zzz&label=${site}&presence=offline&alarm=open&refused=true&muted=true&profile=none&counts=true`,
   ];
@@ -341,6 +346,25 @@ export async function requestsOf(baseUrl: string, account: BigAccount): Promise<
         };
       },
       { rounds: 20, name: 'POST /v2/devices/actions (a filter that finds nothing)' },
+    ),
+    send(
+      'POST',
+      '/v2/alarms/actions',
+      async () => {
+        await jobsDone(ask);
+        const body = json({ action: 'unsnooze', filter: { search: 'zzz', label: 'nobody' } });
+        return { path: '/v2/alarms/actions', body };
+      },
+      { rounds: 20, name: 'POST /v2/alarms/actions (a filter that finds nothing)' },
+    ),
+    send(
+      'POST',
+      '/v2/alarms/actions',
+      async () => {
+        await jobsDone(ask);
+        return { path: '/v2/alarms/actions', body: json({ action: 'unsnooze', filter: {} }) };
+      },
+      { rounds: 5, name: 'POST /v2/alarms/actions (all that are open)' },
     ),
     send(
       'POST',

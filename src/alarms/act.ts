@@ -7,8 +7,8 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { QuotasOf } from '../notifications/daily-limits.ts';
 import { notifyResolved } from '../notifications/enqueue.ts';
-import { dropPlanned, putOffPlanned } from '../notifications/outbox.ts';
-import { getAlarmDevice, noSuchAlarm } from './rows.ts';
+import { dropPlanned, putOffPlanned, takeMessages } from '../notifications/outbox.ts';
+import { type AlarmDevice, findAlarmDevices, noSuchAlarm } from './rows.ts';
 import {
   acknowledgedAlarm,
   type Alarm,
@@ -28,6 +28,7 @@ import {
   type LoadedDevice,
   lockRows,
   type StoredChange,
+  takeIn,
 } from './store.ts';
 import { type FindNewest, newestOf } from './values.ts';
 
@@ -41,15 +42,19 @@ export function acknowledgeAlarm(
   alarmId: number,
   text: string | undefined,
 ): Promise<void> {
-  return actOnAlarm(deps, act, alarmId, async (held, { own }) => {
+  return actOnAlarm(deps, act, alarmId, acknowledging(text), text);
+}
+
+const acknowledging =
+  (text: string | undefined): Work =>
+  async (held, { alarmId, own }) => {
     await writeNote(held, alarmId, { on: 'acknowledge', text });
-    const set = own && acknowledgedAlarm(own, personOf(act.by), held.ts);
-    if (!own || !set) return null;
+    const set = own && acknowledgedAlarm(own, personOf(held.by), held.ts);
+    if (!own || !set) return text ? 'alarm-noted' : null;
     await changeAlarms(held.tx, [{ alarmId, change: 'acknowledged', ts: held.ts, set }]);
     await dropPlanned(held.tx, [alarmId]);
     return 'alarm-acknowledged';
-  });
-}
+  };
 
 async function writeNote(
   { tx, by, ts }: HeldDevice,
@@ -64,16 +69,18 @@ async function writeNote(
  * still holds then. Throws `condition-holds` if it holds now, unless `force`, and `not-found`. No change but the note
  * if it is closed already.
  */
-export function closeAlarm(
-  deps: ActDeps,
-  act: Act,
-  alarmId: number,
-  { text, force }: { text: string | undefined; force: boolean },
-): Promise<void> {
-  return actOnAlarm(deps, act, alarmId, async (held, { own }) => {
+export function closeAlarm(deps: ActDeps, act: Act, alarmId: number, how: Closing): Promise<void> {
+  return actOnAlarm(deps, act, alarmId, closing(deps, how), how.text);
+}
+
+type Closing = { text: string | undefined; force: boolean };
+
+const closing =
+  (deps: ActDeps, { text, force }: Closing): Work =>
+  async (held, { alarmId, own }) => {
     if (own && isHolding(own) && !force) throw await holding(deps, held.tx, own);
     await writeNote(held, alarmId, { on: 'close', text });
-    if (!own) return null;
+    if (!own) return text ? 'alarm-noted' : null;
     const { tx, ts } = held;
     const set = closedByPerson(own, ts);
     const { beganTs, overTs } = own;
@@ -95,8 +102,7 @@ export function closeAlarm(
         { quotasOf: deps.quotasOf, nowTs: ts },
       );
     return 'alarm-closed';
-  });
-}
+  };
 
 async function holding({ findNewest }: ActDeps, tx: Sql, alarm: Alarm): Promise<DomainError> {
   const { deviceId } = alarm.device;
@@ -112,27 +118,31 @@ async function holding({ findNewest }: ActDeps, tx: Sql, alarm: Alarm): Promise<
 /**
  * Takes back that a person closed the alarm, within a minute and under the same profile. Its acknowledgement,
  * announcement and timers are as before, and nobody is notified. An alarm that its event opened meanwhile becomes part
- * of it. Messages that were planned for later stay dropped. Throws `not-found` and `conflict`.
+ * of it, with its messages, its notes and its acknowledgement. Messages that were planned for later when it closed stay
+ * dropped. Throws `not-found` and `conflict`.
  */
 export function reopenAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
-  return actOnAlarm(deps, act, alarmId, async (held, { pId, own, open }) => {
-    if (own) return null;
-    const { tx, ts, deviceId } = held;
-    const [alarm] = await lockRows(tx, [alarmId]);
-    if (!alarm) throw noSuchAlarm();
-    if (alarm.closedBy !== 'person' || ts - (alarm.closedTs ?? 0) > reopenMs)
-      throw new DomainError('conflict', 'Nobody closed this alarm in the last minute.');
-    const isSame = await hasProfile(tx, deviceId, pId);
-    const set = isSame ? reopened(alarm, open) : null;
-    if (!set) throw new DomainError('conflict', 'The condition of this alarm has ended since.');
-    if (open) {
-      await dropPlanned(tx, [open.alarmId]);
-      await tx.query('delete from alarm where id = $1', [open.alarmId]);
-    }
-    await changeAlarms(tx, [{ alarmId, change: 'reopened', ts, set }]);
-    return 'alarm-reopened';
-  });
+  return actOnAlarm(deps, act, alarmId, reopening);
 }
+
+const reopening: Work = async (held, { alarmId, pId, own, open }) => {
+  if (own) return null;
+  const { tx, ts, deviceId } = held;
+  const [alarm] = await lockRows(tx, [alarmId]);
+  if (!alarm) throw noSuchAlarm();
+  if (alarm.closedBy !== 'person' || ts - (alarm.closedTs ?? 0) > reopenMs)
+    throw new DomainError('conflict', 'Nobody closed this alarm in the last minute.');
+  const isSame = await hasProfile(tx, deviceId, pId);
+  const set = isSame ? reopened(alarm, open) : null;
+  if (!set) throw new DomainError('conflict', 'The condition of this alarm has ended since.');
+  if (open) {
+    await takeMessages(tx, alarm, open.alarmId);
+    await takeIn(tx, alarmId, open.alarmId);
+  }
+  await changeAlarms(tx, [{ alarmId, change: 'reopened', ts, set }]);
+  if (typeof set.acknowledgedTs === 'number') await dropPlanned(tx, [alarmId]);
+  return 'alarm-reopened';
+};
 
 export type ActDeps = {
   db: Database;
@@ -158,6 +168,7 @@ type HeldDevice = Target & {
 const personOf = ({ actor }: DoneBy): string => actor.sessionId ?? actor.by;
 
 type OfAlarm = {
+  alarmId: number;
   of: Alarm['of'];
   pId: string;
   /** The alarm itself if it is open, and the open alarm of its event. */
@@ -165,42 +176,101 @@ type OfAlarm = {
   open: Alarm | null;
 };
 
-/** Acts on an alarm of a device. Throws `not-found`. */
+/** What is done with an alarm, in the transaction. Returns as what it is audited; null: nothing changed. */
+type Work = (held: HeldDevice, alarm: OfAlarm) => Promise<AuditKind | null>;
+
+/** Acts on an alarm, and audits it with the note if anything changed. Throws `not-found`. */
 async function actOnAlarm(
-  deps: ActDeps,
+  { db, bus }: ActDeps,
   act: Act,
   alarmId: number,
-  work: (held: HeldDevice, alarm: OfAlarm) => Promise<AuditKind | null>,
+  work: Work,
+  note?: string,
 ): Promise<void> {
-  const { deviceId, uuid, of, pId } = await getAlarmDevice(deps.db, act, alarmId);
-  await actOnDevice(
-    deps,
-    { ...act, deviceId, uuid },
-    (held) => {
-      const open = held.device?.open.find((one) => nameKey(one.of) === nameKey(of)) ?? null;
-      const own = open?.alarmId === alarmId ? open : null;
-      return work(held, { of, pId, own, open });
-    },
-    { alarmId },
-  );
-}
-
-/** Acts on a device's alarms, and audits it if anything changed (`work` returns as what). */
-async function actOnDevice(
-  { db, bus }: ActDeps,
-  target: Target,
-  work: (held: HeldDevice) => Promise<AuditKind | null>,
-  details: { alarmId: number },
-): Promise<void> {
-  const { accountId, deviceId, uuid, by } = target;
+  const { accountId, by } = act;
+  const [found] = await findAlarmDevices(db, act, [alarmId]);
+  if (!found) throw noSuchAlarm();
+  const { deviceId, uuid } = found;
   await db.transaction(async (tx) => {
-    const device = (await loadDevices(tx, [deviceId])).get(deviceId);
-    const kind = await work({ ...target, tx, device, ts: by.ts });
+    const loaded = await loadDevices(tx, [deviceId]);
+    const kind = await workOn(tx, { act, loaded, found }, work);
     if (!kind) return;
-    const entry = { kind, ...by, details: { ...details, deviceAuthUuid: uuid } };
-    await insertEntry(tx, accountId, entry);
+    const details = { alarmId, deviceAuthUuid: uuid, ...(note ? { note } : {}) };
+    await insertEntry(tx, accountId, { kind, ...by, details });
   });
   bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
+}
+
+function workOn(
+  tx: Sql,
+  {
+    act,
+    loaded,
+    found,
+  }: { act: Act; loaded: ReadonlyMap<number, LoadedDevice>; found: AlarmDevice },
+  work: Work,
+): Promise<AuditKind | null> {
+  const { alarmId, deviceId, uuid, of, pId } = found;
+  const device = loaded.get(deviceId);
+  const open = device?.open.find((one) => nameKey(one.of) === nameKey(of)) ?? null;
+  const own = open?.alarmId === alarmId ? open : null;
+  const held = { ...act, deviceId, uuid, tx, device, ts: act.by.ts };
+  return work(held, { alarmId, of, pId, own, open });
+}
+
+/** What can be done with many alarms at once. */
+export type AlarmAction =
+  | { action: 'acknowledge'; note?: string | undefined }
+  | { action: 'close'; note?: string | undefined; force?: boolean | undefined }
+  | { action: 'reopen' }
+  | ({ action: 'snooze' } & Until)
+  | { action: 'unsnooze' };
+
+/** An alarm with which it could not be done. `uuid`: its device's, if there is such an alarm. */
+type NotDone = { alarmId: number; uuid?: string; error: DomainError };
+
+/**
+ * Acts on alarms in the caller's transaction. Each for which it cannot be done stays as it is. It audits nothing, and
+ * publishes nothing to streams.
+ */
+export async function actWithin(
+  tx: Sql,
+  deps: ActDeps,
+  act: Act,
+  { action, alarmIds }: { action: AlarmAction; alarmIds: readonly number[] },
+): Promise<{ deviceIds: number[]; failed: NotDone[] }> {
+  const all = await findAlarmDevices(tx, act, alarmIds);
+  const deviceIds = [...new Set(all.map(({ deviceId }) => deviceId))];
+  const loaded = await loadDevices(tx, deviceIds);
+  const work = workOf(deps, action);
+  const failed: NotDone[] = [];
+  for (const alarmId of alarmIds) {
+    const found = all.find((one) => one.alarmId === alarmId);
+    try {
+      if (!found) throw noSuchAlarm();
+      await workOn(tx, { act, loaded, found }, work);
+    } catch (error) {
+      // Thrown before anything is written.
+      if (!(error instanceof DomainError)) throw error;
+      failed.push({ alarmId, ...(found ? { uuid: found.uuid } : {}), error });
+    }
+  }
+  return { deviceIds, failed };
+}
+
+function workOf(deps: ActDeps, action: AlarmAction): Work {
+  switch (action.action) {
+    case 'acknowledge':
+      return acknowledging(action.note);
+    case 'close':
+      return closing(deps, { text: action.note, force: action.force ?? false });
+    case 'reopen':
+      return reopening;
+    case 'snooze':
+      return snoozing(action);
+    case 'unsnooze':
+      return unsnoozing;
+  }
 }
 
 type Until = Pick<Quiet, 'untilTs' | 'reason'>;
@@ -329,38 +399,40 @@ async function hasProfile(tx: Sql, deviceId: number, pId: string): Promise<boole
 }
 
 /** Suppresses notifications of the alarm's event until then: of this alarm and of later ones. Throws `not-found`. */
-export function snoozeAlarm(
-  deps: ActDeps,
-  act: Act,
-  alarmId: number,
-  quiet: Pick<Quiet, 'untilTs' | 'reason'>,
-): Promise<void> {
-  return actOnAlarm(deps, act, alarmId, async (held, { of, pId, open }) => {
+export function snoozeAlarm(deps: ActDeps, act: Act, alarmId: number, quiet: Until): Promise<void> {
+  return actOnAlarm(deps, act, alarmId, snoozing(quiet));
+}
+
+const snoozing =
+  ({ untilTs, reason }: Until): Work =>
+  async (held, { of, pId, open }) => {
+    const quiet = { untilTs, reason };
     const { tx, ts, deviceId } = held;
     // An event of another profile opens no more alarms.
     if (!open && !(await hasProfile(tx, deviceId, pId))) return null;
-    await saveSnooze(tx, deviceId, { ...quiet, of, pId, by: personOf(act.by), ts });
+    await saveSnooze(tx, deviceId, { ...quiet, of, pId, by: personOf(held.by), ts });
     const set = open && snoozed(open, quiet);
     if (open && set) {
       await changeAlarms(held.tx, [{ alarmId: open.alarmId, change: 'snoozed', ts, set }]);
       await dropPlanned(tx, [open.alarmId]);
     }
     return 'alarm-snoozed';
-  });
-}
+  };
 
 /** Notifications of the event resume; an open alarm that was not announced is announced at once. Throws `not-found`. */
 export function unsnoozeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
-  return actOnAlarm(deps, act, alarmId, async (held, { of, open }) => {
-    const { tx, ts, deviceId, device } = held;
-    const snooze = device?.snoozes.find((one) => nameKey(one.of) === nameKey(of));
-    if (!snooze) return null;
-    await removeSnooze(tx, deviceId, of);
-    const set = open && unquieted(open, ts, snooze.untilTs);
-    if (open)
-      await changeAlarms(held.tx, [
-        { alarmId: open.alarmId, change: 'unsnoozed', ts, set: set ?? {} },
-      ]);
-    return 'alarm-unsnoozed';
-  });
+  return actOnAlarm(deps, act, alarmId, unsnoozing);
 }
+
+const unsnoozing: Work = async (held, { of, open }) => {
+  const { tx, ts, deviceId, device } = held;
+  const snooze = device?.snoozes.find((one) => nameKey(one.of) === nameKey(of));
+  if (!snooze) return null;
+  await removeSnooze(tx, deviceId, of);
+  const set = open && unquieted(open, ts, snooze.untilTs);
+  if (open)
+    await changeAlarms(held.tx, [
+      { alarmId: open.alarmId, change: 'unsnoozed', ts, set: set ?? {} },
+    ]);
+  return 'alarm-unsnoozed';
+};

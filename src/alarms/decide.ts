@@ -9,7 +9,8 @@ import {
   type NotifyRules,
 } from '../notifications/enqueue.ts';
 import { dropPlanned } from '../notifications/outbox.ts';
-import { type FindExtremes, keepExtremes, noteLate } from './values.ts';
+import { listEnded } from './holds.ts';
+import { type FindExtremes, type FindNewest, keepExtremes, noteLate } from './values.ts';
 import { countsAs } from './rows.ts';
 import {
   type Alarm,
@@ -19,6 +20,7 @@ import {
   closeDue,
   decide,
   type DeviceDraft,
+  isDueAgain,
   nameKey,
   openAgain,
   type PlannedAsk,
@@ -165,7 +167,8 @@ async function giveIds(
     const { accountId } = alarm.device;
     const before = counts.get(accountId) ?? 0;
     alarm.alarmId = ids[place] ?? 0;
-    alarm.isBeyondQuota = deps.eventsLeft(accountId) <= before;
+    // One that opens again is as it was when it opened first.
+    alarm.isBeyondQuota ||= deps.eventsLeft(accountId) <= before;
     if (!alarm.isBeyondQuota) counts.set(accountId, before + countsAs(alarm, deviceName));
   }
   return counts;
@@ -402,6 +405,7 @@ type RunAlarmsDeps = Pick<DecideDeps, 'rules' | 'notifying'> & {
   db: Database;
   /** The newest timestamp of each of these senses that has measured something; ms. */
   findNewestTs: (tx: Sql, senses: { deviceId: number; sId: string }[]) => Promise<NewestTs>;
+  findNewest: FindNewest;
   findExtremes: FindExtremes;
   /** Alarms of these devices have changed; the change is committed. */
   onChanged: (changed: ChangedDevices) => void;
@@ -443,6 +447,10 @@ async function lookAtDevices(
 ): Promise<ChangedDevices> {
   const loaded = await loadDevices(tx, deviceIds);
   const newest = await deps.findNewestTs(tx, sensesOf([...loaded.values()], nowTs));
+  const again = [...loaded.values()].flatMap(({ lasting }) =>
+    lasting.filter((alarm) => isDueAgain(alarm, nowTs)),
+  );
+  const ended = await listEnded(tx, deps.findNewest, again, nowTs);
   const asks: PlannedAsk[] = [];
   const repeats: Ask[] = [];
   const looks: NextLook[] = [];
@@ -451,7 +459,7 @@ async function lookAtDevices(
     const draft = beginDraft(device, { options: deps.rules, nowTs, asks });
     drafted.set(deviceId, { draft, device, ts: nowTs });
     closeDue(draft, nowTs);
-    openAgain(draft, nowTs);
+    openAgain(draft, nowTs, ({ alarmId }) => ended.has(alarmId));
   }
   // What opens again counted when it opened first.
   await giveIds(tx, drafted, { eventsLeft: () => Infinity });

@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { doneBy } from '../audit/audit.ts';
 import {
   AlarmCondition,
   AlarmNote,
-  AlarmState,
+  type AlarmState,
   type AlarmTold,
   AlarmValue,
   AlarmView,
@@ -12,7 +11,6 @@ import { Severity } from '../contract/actions.ts';
 import type { NotNotified } from '../contract/event.ts';
 import { Text } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
-import { DomainError } from '../errors.ts';
 import { refuseLabelList } from '../devices/select.ts';
 import type { Account, RequestInfo } from '../http/request.ts';
 import { defineRoute, invalid, type Route } from '../http/route.ts';
@@ -22,16 +20,23 @@ import {
   describeAs,
   DeviceParams,
   exampleIds,
-  labelsQuery,
   limitQuery,
   linkNext,
   timestamp,
   TimestampResponse,
 } from '../http/schema.ts';
+import {
+  actOf,
+  type AlarmActionDeps,
+  alarmActionsRoute,
+  alarmFilter,
+  isAhead,
+  Note,
+  notAhead,
+} from './actions.ts';
 import { AlarmDelivery, listDeliveries } from '../notifications/routes.ts';
 import {
   acknowledgeAlarm,
-  type Act,
   type ActDeps,
   closeAlarm,
   muteDevice,
@@ -58,7 +63,7 @@ import {
 import { quietNow } from './rules.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-export type AlarmRouteDeps = QuietRouteDeps & ListAlarmsDeps;
+export type AlarmRouteDeps = QuietRouteDeps & ListAlarmsDeps & AlarmActionDeps;
 
 /** The routes for alarms: read them and act on them. An addition to the specification. */
 export function alarmRoutes(deps: AlarmRouteDeps): Route[] {
@@ -68,6 +73,7 @@ export function alarmRoutes(deps: AlarmRouteDeps): Route[] {
     acknowledge(deps),
     close(deps),
     reopen(deps),
+    alarmActionsRoute(deps),
     ...quietRoutes(deps),
   ];
 }
@@ -287,9 +293,8 @@ async function targetOf(
 
 /** Throws `invalid-input` if the time has passed, or is too far ahead. */
 function quietOf({ untilTs, reason }: QuietBody, { receivedTs }: RequestInfo) {
-  if (isAhead(untilTs, receivedTs)) return { untilTs, reason: reason ?? null };
-  const problems = [{ path: '/untilTs', message: 'is not within the next five years' }];
-  throw new DomainError('invalid-input', 'The request is not valid.', { problems });
+  if (!isAhead(untilTs, receivedTs)) throw notAhead();
+  return { untilTs, reason: reason ?? null };
 }
 
 /** What all routes that act on alarms have in common. */
@@ -301,13 +306,6 @@ const actRoute = {
   response: TimestampResponse,
 } as const;
 
-/** Who acts, and on which devices. */
-const actOf = (account: Account, request: RequestInfo): Act => ({
-  accountId: account.accountId,
-  within: labelsOf(account),
-  by: doneBy(account, request),
-});
-
 /** Where a page ends: the next one begins with alarms older than this. */
 const AlarmCursor = z.object({
   id: z.int().min(0),
@@ -315,20 +313,7 @@ const AlarmCursor = z.object({
 });
 
 const AlarmQuery = z.object({
-  state: AlarmState.optional().meta({ description: 'Only alarms in this state.' }),
-  device: z
-    .guid()
-    .toLowerCase()
-    .optional()
-    .meta({ description: 'Only alarms of this `deviceAuthUuid`.' }),
-  label: labelsQuery,
-  search: Text.min(1).max(200).optional().meta({
-    description: "Only alarms with this in the device's or the event's name, in any case.",
-  }),
-  event: Text.min(1).optional().meta({
-    description: 'Only alarms of this event, by its name; `puId/stId/evId` if it has none.',
-  }),
-  severity: Severity.optional().meta({ description: 'Only alarms of this severity.' }),
+  ...alarmFilter,
   sort: z.enum(['newest', 'oldest', 'severity', 'name']).optional().meta({
     description:
       'newest (default: opened last), oldest (began first), the most severe first, or by the name of the device.',
@@ -410,8 +395,6 @@ const AlarmParams = z.object({
     }),
 });
 
-/** What somebody writes about an alarm: a reason, what was done. */
-const Note = Text.max(1_000).optional();
 const NoteBody = z.object({ note: Note }).meta({ id: 'AlarmNoteBody' }).optional();
 const CloseBody = z
   .object({
@@ -420,9 +403,6 @@ const CloseBody = z
   })
   .meta({ id: 'CloseAlarm' })
   .optional();
-
-/** Five years: for longer than that, change the purpose. */
-const longestMs = 5 * 366 * 86_400_000;
 
 /** Until when notifications are suppressed, and why. */
 const QuietBody = z
@@ -435,10 +415,6 @@ const QuietBody = z
   })
   .meta({ id: 'QuietUntil' });
 type QuietBody = z.infer<typeof QuietBody>;
-
-/** Whether the time may be the end of a snooze or a mute. */
-export const isAhead = (untilTs: number, nowTs: WallMs): boolean =>
-  untilTs > nowTs && untilTs <= nowTs + longestMs;
 
 /** For the API reference: until 2030. */
 const exampleQuiet: QuietBody = { untilTs: 1893456000000, reason: 'being repaired' };
@@ -470,13 +446,13 @@ async function listPage(
   const { state, device: deviceUuid, label: labels, search, event, severity, limit } = query;
   for (const label of labels ?? [])
     await refuseLabelList(deps.db, owner.accountId, { label, labels: owner.within });
-  const asked: AlarmSearch = { ...owner, state, deviceUuid, labels, search, event, severity };
+  const asked = { ...owner, state, deviceUuid, labels, search, event, severity };
   const [found, total, groups] = await Promise.all([
     findPage(deps.db, asked, query),
     query.counts === 'true' ? countAlarms(deps.db, asked) : undefined,
     query.group ? groupAlarms(deps.db, asked, query.group) : undefined,
   ]);
-  const page = found.slice(0, limit);
+  const page = withinBytes(found.slice(0, limit));
   const last = page.at(-1);
   return {
     alarms: await viewsOf(
@@ -484,10 +460,25 @@ async function listPage(
       page.map(({ one }) => one),
       nowTs,
     ),
-    next: last && found.length > limit ? last.place : null,
+    next: last && found.length > page.length ? last.place : null,
     total,
     groups,
   };
+}
+
+/** What a page may have of names, notes and conditions, in characters; the rest of an alarm is short. */
+const mostOfPage = 524_288;
+
+/** As many of these alarms as one answer has room for, at least one: names and notes may be long. */
+function withinBytes(found: Listed[]): Listed[] {
+  let length = 0;
+  const end = found.findIndex(({ one: { alarm, deviceName, notes } }) => {
+    const { purposeName, stateName, eventName, conditions, firedWith } = alarm;
+    length += JSON.stringify([purposeName, stateName, eventName, deviceName, notes]).length;
+    length += JSON.stringify([conditions, firedWith]).length;
+    return length > mostOfPage;
+  });
+  return end < 0 ? found : found.slice(0, Math.max(1, end));
 }
 
 type Listed = { one: FoundAlarm; place: z.output<typeof AlarmCursor> };
@@ -495,7 +486,7 @@ type Listed = { one: FoundAlarm; place: z.output<typeof AlarmCursor> };
 /** One more than the page has, if there is a next one. Newest first with at most one label, indexes find them. */
 async function findPage(
   sql: Sql,
-  asked: AlarmSearch,
+  asked: AlarmSearch & { state?: AlarmState | undefined },
   { sort = 'newest', cursor, limit }: AlarmQuery,
 ): Promise<Listed[]> {
   const { search, event, severity, labels = [] } = asked;

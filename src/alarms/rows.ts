@@ -350,25 +350,32 @@ function toFound({ deviceName, snooze, mute, extreme, isDue, notes, ...row }: Ro
 
 export const noSuchAlarm = () => new DomainError('not-found', 'There is no such alarm.');
 
-/** Throws `not-found`, also for an alarm of another account. */
-export async function getAlarmDevice(
+/** An alarm's device, profile and event. */
+export type AlarmDevice = {
+  alarmId: number;
+  deviceId: number;
+  uuid: string;
+  pId: string;
+  of: EventName;
+};
+
+/** Those of these alarms that the account has, on devices that have one of the labels (null: on any). */
+export async function findAlarmDevices(
   sql: Sql,
   { accountId, within }: { accountId: number; within: readonly string[] | null },
-  alarmId: number,
-): Promise<{ deviceId: number; uuid: string; pId: string; of: EventName }> {
-  const { rows } = await sql.query<EventName & { deviceId: number; uuid: string; pId: string }>(
-    `select device_id as "deviceId", device_uuid as uuid, p_id as "pId", pu_id as "puId", st_id as "stId",
-            ev_id as "evId"
+  alarmIds: readonly number[],
+): Promise<AlarmDevice[]> {
+  const { rows } = await sql.query<EventName & Omit<AlarmDevice, 'of'>>(
+    `select id as "alarmId", device_id as "deviceId", device_uuid as uuid, p_id as "pId", pu_id as "puId",
+            st_id as "stId", ev_id as "evId"
        from alarm a
-      where id = $2 and account_id = $1
+      where id = any($2::bigint[]) and account_id = $1
         and exists (select from device d
                      where d.id = a.device_id and d.account_id = a.account_id
                        and ($3::text[] is null or d.labels && $3))`,
-    [accountId, alarmId, within],
+    [accountId, alarmIds, within],
   );
-  if (!rows[0]) throw noSuchAlarm();
-  const { puId, stId, evId, ...rest } = rows[0];
-  return { ...rest, of: { puId, stId, evId } };
+  return rows.map(({ puId, stId, evId, ...rest }) => ({ ...rest, of: { puId, stId, evId } }));
 }
 
 /** Names longer than this together take more space than the rest of an alarm. */

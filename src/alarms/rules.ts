@@ -617,17 +617,50 @@ export function reopened(alarm: Alarm, meanwhile: Alarm | null): AlarmChange | n
   const { overTs, overArrivedTs } = meanwhile;
   const since = { lastFiringTs, event, actions, movedTo, endsTs, endsAs, expiresTs };
   const firings = alarm.firings + meanwhile.firings;
-  return { ...closedWith, ...since, firings, overTs, overArrivedTs, ...open };
+  const known = knownOf(alarm, closedWith, meanwhile);
+  return { ...closedWith, ...since, firings, overTs, overArrivedTs, ...known, ...open };
 }
 
-/** Opens alarms for what people closed by force and what still holds; their timer announces them. */
-export function openAgain(device: DeviceDraft, nowTs: WallMs): void {
+/** What people know of an alarm that takes another one in, and when its timer runs: what they know of either. */
+function knownOf(alarm: Alarm, closedWith: ClosedWith, meanwhile: Alarm): AlarmChange {
+  const acknowledged = alarm.acknowledgedTs === null ? meanwhile : alarm;
+  const { acknowledgedTs, acknowledgedBy } = acknowledged;
+  const isTold = alarm.told === 'told' || meanwhile.told === 'told';
+  const told = meanwhile.announcedTs === null ? alarm.told : meanwhile.told;
+  const announcedTs = alarm.announcedTs ?? meanwhile.announcedTs;
+  const { nextTs, waitsForFresh } = alarm.announcedTs === null ? meanwhile : closedWith;
+  return {
+    acknowledgedTs,
+    acknowledgedBy,
+    told: isTold ? 'told' : told,
+    announcedTs,
+    announcement: alarm.announcement + meanwhile.announcement,
+    failures: meanwhile.failures,
+    notNotified: announcedTs === null ? meanwhile.notNotified : null,
+    nextTs: acknowledgedTs === null ? nextTs : null,
+    waitsForFresh: acknowledgedTs === null && waitsForFresh,
+  };
+}
+
+/** Whether an alarm that a person closed although it held is to open again by now, or to be forgotten. */
+export const isDueAgain = ({ againTs, closedWith }: Alarm, nowTs: WallMs): boolean =>
+  (closedWith?.expiresTs ?? Infinity) <= nowTs || (againTs !== null && againTs <= nowTs);
+
+/**
+ * Opens alarms for what people closed by force and what still holds; their timer announces them. `isEnded`: the
+ * condition has ended, although nobody said so.
+ */
+export function openAgain(
+  device: DeviceDraft,
+  nowTs: WallMs,
+  isEnded: (alarm: Alarm) => boolean,
+): void {
   for (const { alarm } of device.lasting.values()) {
-    const { againTs, closedWith } = alarm;
+    const { closedWith } = alarm;
+    if (!isDueAgain(alarm, nowTs)) continue;
     const isExpired = (closedWith?.expiresTs ?? Infinity) <= nowTs;
-    if (!isExpired && (againTs === null || againTs > nowTs)) continue;
     forget(device, (one) => one === alarm);
-    if (isExpired || device.open.has(nameKey(alarm.of))) continue;
+    if (isExpired || device.open.has(nameKey(alarm.of)) || isEnded(alarm)) continue;
     const anew: Alarm = {
       ...alarm,
       alarmId: 0,
@@ -638,7 +671,6 @@ export function openAgain(device: DeviceDraft, nowTs: WallMs): void {
       acknowledgedBy: null,
       closedTs: null,
       closedBy: null,
-      isBeyondQuota: false,
       againTs: null,
       closedWith: null,
     };

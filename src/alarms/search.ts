@@ -10,7 +10,8 @@ export type AlarmSearch = {
   accountId: number;
   /** Only devices that have one of these labels; null: any device. */
   within: readonly string[] | null;
-  state?: AlarmState | undefined;
+  /** `standing`: open or acknowledged. */
+  state?: AlarmState | 'standing' | undefined;
   deviceUuid?: string | undefined;
   /** Only devices that have all of these. */
   labels?: readonly string[] | undefined;
@@ -34,16 +35,16 @@ const rank = `case a.severity when 'info' then 0 when 'warning' then 1 else 2 en
 
 /** The matching alarms as `m`; `$1` to `$7` come from `valuesOf`. */
 function matching({ state }: AlarmSearch): string {
-  const ofState = state && state !== 'closed' ? `and ${inState[state]}` : '';
+  const ofState = state === 'open' || state === 'acknowledged' ? `and ${inState[state]}` : '';
   const open = `select * from alarm a where a.account_id = $1 and a.closed_at is null ${ofState}`;
   const closed = `
     (select * from alarm a where a.account_id = $1 and ${inState.closed} order by a.id desc limit ${mostClosed})`;
-  const source = { open, acknowledged: open, closed, any: `${open} union all ${closed}` }[
-    state ?? 'any'
-  ];
+  const any = `${open} union all ${closed}`;
+  const source = { standing: open, open, acknowledged: open, closed, any }[state ?? 'any'];
   return `
     matching as (
-      select a.id, coalesce(a.began_at, a.since_at) as began_at, ${named} as event, ${rank} as rank, d.labels,
+      select a.id, coalesce(a.began_at, a.since_at) as began_at, a.device_uuid, ${named} as event,
+             ${rank} as rank, d.labels,
              lower(coalesce(d.name, '')) as name
         from (${source}) a
         join device d on d.id = a.device_id and d.account_id = a.account_id
@@ -113,6 +114,20 @@ export async function searchAlarms(
       order by ${by}
       limit $10`,
     [...valuesOf(search), after?.key ?? null, after?.id ?? null, limit],
+  );
+  return rows;
+}
+
+/** The matching alarms with their devices, newest first, at most `limit`. */
+export async function selectAlarms(
+  sql: Sql,
+  search: AlarmSearch,
+  limit: number,
+): Promise<{ alarmId: number; uuid: string }[]> {
+  const { rows } = await sql.query<{ alarmId: number; uuid: string }>(
+    `with ${matching(search)}
+     select m.id as "alarmId", m.device_uuid as uuid from matching m order by m.id desc limit $8`,
+    [...valuesOf(search), limit],
   );
   return rows;
 }

@@ -327,6 +327,25 @@ export async function addNote(tx: Sql, alarmId: number, note: AlarmNote): Promis
   );
 }
 
+/** Adds the notes of another alarm to one, and deletes the other; streams hear that it was removed. */
+export async function takeIn(tx: Sql, alarmId: number, otherId: number): Promise<void> {
+  await tx.query(
+    `update alarm a
+        set notes = (select coalesce(json_agg(note order by place), '[]')
+                       from (select note, place
+                               from (select note, place from json_array_elements(a.notes)
+                                       with ordinality as n (note, place)
+                                      union all
+                                     select note, 1000 + place from json_array_elements(o.notes)
+                                       with ordinality as n (note, place)) as both_notes
+                              order by place desc limit ${mostNotes}) as kept)
+       from alarm o
+      where a.id = $1 and o.id = $2`,
+    [alarmId, otherId],
+  );
+  await tx.query('delete from alarm where id = $1', [otherId]);
+}
+
 /** Deletes alarms that closed before `beforeTs` (ms), some thousand rows in each transaction. Returns how many. */
 export function forgetAlarms(db: Sql, beforeTs: number, signal?: AbortSignal): Promise<number> {
   const deleteSome = (limit: number) =>

@@ -160,7 +160,10 @@ async function listDue(sql: Sql, nowTs: WallMs): Promise<Due[]> {
 const mostEnded = 200;
 const mostLate = 100;
 
-/** Measurements of a device that came late: closed alarms into whose time they fall look for their extremes again. */
+/**
+ * Measurements of a device that came late, or were imported: closed alarms into whose time they fall look for their
+ * extremes again.
+ */
 export async function noteLate(
   tx: Sql,
   late: readonly { deviceId: number; sId: string; fromTs: number; toTs: number }[],
@@ -175,11 +178,12 @@ export async function noteLate(
             as l (device_id, s_id, from_ts, to_ts)
          cross join lateral (
            select * from alarm
-            where device_id = l.device_id and over_at >= ms_to_timestamp(l.from_ts)
-            order by over_at desc
+            where device_id = l.device_id and closed_at is not null
+              and coalesce(over_at, closed_at) >= ms_to_timestamp(l.from_ts)
+            order by coalesce(over_at, closed_at) desc
             limit ${mostEnded}) ended
          where coalesce(ended.began_at, ended.since_at) <= ms_to_timestamp(l.to_ts)
-           and ended.s_ids @> array[l.s_id] and ended.closed_at is not null
+           and ended.s_ids @> array[l.s_id]
          limit ${mostLate}),
       locked as (
         select id from alarm where id in (select id from inside) order by id for no key update)

@@ -15,7 +15,8 @@ import {
 import { createPasswords } from '../accounts/passwords.ts';
 import { getAccount, hasAccounts } from '../accounts/queries.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
-import { findMute, isAhead, listStandings } from '../alarms/routes.ts';
+import { isAhead } from '../alarms/actions.ts';
+import { findMute, listStandings } from '../alarms/routes.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { auditRoutes, doneBy } from '../audit/audit.ts';
 import {
@@ -51,6 +52,7 @@ import { network } from '../lib/address.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
 import { findConnectorUptime } from '../connector-uptime/connector-uptime.ts';
 import type { ServiceLog } from '../log/logger.ts';
+import { findByValues } from '../measurements/queries.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { findNewest } from '../measurements/store.ts';
 import { observeHooks, observeHttpQueue } from '../metrics/observe.ts';
@@ -241,6 +243,7 @@ async function listRoutes(
       listConnectors: () => listConnectors(config, connector, httpPort()),
       removeDevice: removal.removeDevice,
       findNewest,
+      findByValues,
       findEvaluationContext: createFindEvaluationContext(shared),
       onConfigured: alarms.onConfigured,
       quotas,
@@ -268,7 +271,7 @@ async function listRoutes(
       onAccountDisabled: shared.disabled.onDisabled,
     }),
     ...streamRoutes,
-    ...alarms.listRoutes(getDeviceId),
+    ...alarms.listRoutes({ getDeviceId, ...jobs }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...listImportRoutes(shared, { authenticate, othersWait }),
     ...notificationRoutes({ db, findDeviceId: findId }),

@@ -3,6 +3,7 @@ import type { AccountsOptions } from '../accounts/account.ts';
 import { startMailer } from '../accounts/mailer.ts';
 import { forgetTokensOfEnded } from '../accounts/push-tokens.ts';
 import { type ActDeps, muteWithin } from '../alarms/act.ts';
+import { actOnPiece } from '../alarms/actions.ts';
 import { forgetEntries, insertEntry } from '../audit/audit.ts';
 import { type RefusalLog, startRefusalLog } from '../audit/refusals.ts';
 import { deriveSecretCheck } from '../config/keys.ts';
@@ -16,6 +17,7 @@ import { type Chore, type FailedJob, startUpkeep } from '../history/upkeep.ts';
 import { forgetKeys } from '../idempotency/run-once.ts';
 import {
   createStartJob,
+  findJobAlarms,
   type DoPiece,
   forgetJobs,
   type JobPiece,
@@ -68,6 +70,7 @@ export function startJobs(shared: Shared, deps: JobDeps) {
   return {
     startJob: createStartJob({ db, limitsOf, believedTs, onStarted: runner.wake }),
     listJobDevices,
+    findJobAlarms,
   };
 }
 
@@ -80,6 +83,7 @@ const forgetOldJobs =
 function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: Clock): DoPiece {
   return async (tx, piece) => {
     const { accountId, uuids, labels } = piece;
+    if (piece.alarmIds.length > 0) return actOnPiece(tx, acting, piece, clock());
     const { action, ...of } = piece.action as StoredAction;
     const by = { actor: piece.actor, ts: clock() };
     switch (action) {

@@ -152,6 +152,7 @@ export function startAlarms(
     notifying,
     pollIntervalMs: timerEveryMs,
     findNewestTs,
+    findNewest,
     findExtremes,
     onChanged: (changed) => bus.publish('events', changed),
     onError: (err) =>
@@ -189,8 +190,9 @@ export function createAlarmsOfRoutes(shared: Shared) {
   const onConfigured: OnConfigured = async (tx, device, sIds, arrivedTs) => {
     await decider.decide(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);
   };
-  const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
-    alarmRoutes({ db, bus, quotasOf, getDeviceId, findNewest, findExtremes });
+  const listRoutes = (
+    others: Pick<AlarmRouteDeps, 'getDeviceId' | 'startJob' | 'findJobAlarms'>,
+  ): Route[] => alarmRoutes({ db, bus, quotasOf, findNewest, findExtremes, ...others });
   const acting = { db, bus, quotasOf, findNewest };
   return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms, acting };
 }

@@ -13,6 +13,7 @@ import type { Account } from '../http/request.ts';
 import type { Route } from '../http/route.ts';
 import type { ImportPorts } from '../imports/imports.ts';
 import { importRoutes } from '../imports/routes.ts';
+import { noteLate } from '../alarms/values.ts';
 import { lockDevices, noteImported } from '../ingest/imported.ts';
 import { checkSense, checkTime } from '../ingest/rules/measurements.ts';
 import { whyUnwritable } from '../lib/redis.ts';
@@ -117,7 +118,10 @@ export function listImportRoutes(
     add: (tx, rows) => addMeasurements(tx, rows, known),
     store: (tx, rows) => storeCounted(tx, rows, known),
     lockDevices: lockDevices,
-    note: (tx, rows, arrivedTs) => noteImported(tx, rows, arrivedTs),
+    async note(tx, rows, arrivedTs) {
+      await noteImported(tx, rows, arrivedTs);
+      await noteLate(tx, rangesOf(rows));
+    },
     count(tx, accountId, rows, added) {
       requests.note(accountId, monotonicClock());
       return addImported(tx, accountId, countByDay(rows, added / rows.length));
@@ -133,6 +137,17 @@ export function listImportRoutes(
       });
     },
   });
+}
+
+/** From the first to the last measurement of each sense; ms. */
+function rangesOf(rows: readonly { deviceId: number; sId: string; ts: number }[]) {
+  const ranges = new Map<string, { deviceId: number; sId: string; fromTs: number; toTs: number }>();
+  for (const { deviceId, sId, ts } of rows) {
+    const name = `${deviceId} ${sId}`;
+    const { fromTs, toTs } = ranges.get(name) ?? { fromTs: ts, toTs: ts };
+    ranges.set(name, { deviceId, sId, fromTs: Math.min(fromTs, ts), toTs: Math.max(toTs, ts) });
+  }
+  return [...ranges.values()];
 }
 
 /** The number of rows per day since 1970 (UTC), multiplied by `part`. */

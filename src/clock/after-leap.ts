@@ -177,6 +177,7 @@ const steps: readonly Step[] = [
   cut('api_key', 'used_at'),
   cut('idempotency_key', 'begun_at', 'alive_at'),
   cut('job', 'served_at'),
+  cut('event_meaning', 'recorded_at'),
   cut('kept_display', 'kept_at'),
   cut('bridge_status', 'since', 'last_in', 'last_out', 'refreshed'),
   cut('refused_login', 'first_at', 'last_at'),

@@ -165,7 +165,7 @@ export const AlarmChange = z
     change: AlarmChangeKind.meta({
       description:
         'One message for each alarm that a transaction changed, with the first of these that ' +
-        'applies. removed: together with its device. not-told: a notification was attempted ' +
+        'applies. removed: together with its device, or another alarm took it in. not-told: a notification was attempted ' +
         'outside a firing, and nobody was reached.',
     }),
     alarmId: z.int(),

@@ -9,7 +9,7 @@ import type { Account } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
 import { exampleIds, timestamp } from '../http/schema.ts';
-import { selectDevices } from './list.ts';
+import { type FindByValues, selectDevices } from './list.ts';
 import {
   type ConnectorAddress,
   DeviceAction,
@@ -30,7 +30,7 @@ export type ActionDeps = {
       labels: readonly string[] | null;
       actor: Actor;
       ts: number;
-      select: (tx: Sql) => Promise<string[]>;
+      select: (tx: Sql) => Promise<{ devices: string[] }>;
       now: Clock;
     },
     keep: Keep<Started> | null,
@@ -44,11 +44,12 @@ export type ActionDeps = {
   /** Whether a mute may last until then; both in ms. */
   isAhead: (untilTs: number, nowTs: WallMs) => boolean;
   listConnectors: () => readonly ConnectorAddress[];
+  findByValues: FindByValues;
 };
 
 /** Starts an action on many devices, as a job. */
 export function actionsRoute(deps: ActionDeps): Route {
-  const { startJob, listJobDevices, isAhead, listConnectors } = deps;
+  const { startJob, listJobDevices, isAhead, listConnectors, findByValues } = deps;
   return defineRoute({
     name: 'startDeviceAction',
     scope: 'devices:write',
@@ -84,6 +85,7 @@ export function actionsRoute(deps: ActionDeps): Route {
           await refuseLabelList(tx, accountId, { label, labels: within }, '/filter/label');
           return selectDevices(tx, {
             ...others,
+            ids: await findByValues(tx, { accountId, labels: within, ...others }),
             label: label === undefined ? undefined : [label],
             accountId,
             labels: within,
@@ -97,7 +99,10 @@ export function actionsRoute(deps: ActionDeps): Route {
       };
       const select = async (tx: Sql) => {
         const uuids = await find(tx);
-        return labels ? leaveOutLabelled(tx, { accountId, uuids, action, labels }) : uuids;
+        const devices = labels
+          ? await leaveOutLabelled(tx, { accountId, uuids, action, labels })
+          : uuids;
+        return { devices };
       };
       const job = {
         accountId,

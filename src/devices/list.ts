@@ -11,6 +11,7 @@ import type { Exports } from '../quotas/exports.ts';
 import {
   type ConnectorAddress,
   DeviceList,
+  exactMembers,
   FleetQuery,
   intermittentAmong,
   type SearchedMember,
@@ -26,13 +27,20 @@ type ListDevicesDeps = {
   keys: readonly Buffer[];
   /** The quota `exports`: how many lists may be read and sent at once. */
   exports: Pick<Exports, 'run'>;
+  findByValues: FindByValues;
 };
 
 /** Devices on a page if the request sets no limit. */
 const defaultLimit = 100;
 
 /** All devices, as in specification section 4.3; or, with parameters, the matching ones in pages. */
-export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps): Route {
+export function listRoute({
+  db,
+  keys,
+  exports,
+  listConnectors,
+  findByValues,
+}: ListDevicesDeps): Route {
   return defineRoute({
     name: 'listDevices',
     scope: 'devices:read',
@@ -68,7 +76,8 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
         await refuseLabelList(db, accountId, { label, labels });
       const connectors = listConnectors();
       const intermittent = intermittentAmong(connectors);
-      const filter = { ...query, accountId, labels, nowTs: request.now(), intermittent };
+      const ids = await findByValues(db, { accountId, labels, ...query });
+      const filter = { ...query, ids, accountId, labels, nowTs: request.now(), intermittent };
       const limit = query.limit ?? defaultLimit;
       const [found, counts] = await Promise.all([
         findDevices(db, filter, limit),
@@ -285,6 +294,8 @@ export async function findDevices(
   const { key, isDescending } = filter.sort ?? { key: 'registeredTs', isDescending: false };
   const { sql: sortKey, type } = sortKeys[key];
   const [direction, beyond] = isDescending ? ['desc', '<'] : ['asc', '>'];
+  const own = valuesOf(filter);
+  const [afterKey, afterId, most] = [1, 2, 3].map((n) => `$${own.length + n}`);
   const { rows } = await sql.query<FoundDevice>(
     `
       with page as materialized (
@@ -294,9 +305,10 @@ export async function findDevices(
           join device_state s on s.device_id = d.id
           left join presence c on c.device_id = d.id ${joinMutes('$8')}
          where ${matching(filter)}
-           and ($11::text is null or (${sortKey}, d.id) ${beyond} ($11::${type}, $12::bigint))
+           and (${afterKey}::text is null
+                or (${sortKey}, d.id) ${beyond} (${afterKey}::${type}, ${afterId}::bigint))
          order by ${sortKey} ${direction}, d.id ${direction}
-         limit $13
+         limit ${most}
       ), refused as (
         select r.device_id, max(r.last_at) as "refusedTs"
           from refused_login r
@@ -333,7 +345,7 @@ export async function findDevices(
            from alarm a
           where a.account_id = $1 and a.device_id = page.id and a.closed_at is null) alarms
        order by page.sort_key ${direction}, page.id ${direction}`,
-    [...valuesOf(filter), cursor?.[0] ?? null, cursor?.[1] ?? null, limit + 1],
+    [...own, cursor?.[0] ?? null, cursor?.[1] ?? null, limit + 1],
   );
   return rows;
 }
@@ -352,6 +364,18 @@ export async function selectDevices(sql: Sql, filter: FleetFilter): Promise<stri
   return rows[0]?.uuids?.split(',') ?? [];
 }
 
+/** Devices by their newest values: only these, and none of those. Null: any, and all. */
+type ByValues = { in: number[] | null; notIn: number[] | null };
+
+/** Finds the devices for the filters `value` and `beyond` among those that have one of the labels (null: among all). */
+export type FindByValues = (
+  sql: Sql,
+  of: { accountId: number; labels: readonly string[] | null } & Pick<
+    FleetQuery,
+    'value' | 'beyond'
+  >,
+) => Promise<ByValues>;
+
 /** Which devices to find. `labels`: only those that have one of these; null: any. */
 type FleetFilter = FleetQuery & {
   accountId: number;
@@ -360,6 +384,8 @@ type FleetFilter = FleetQuery & {
   nowTs: WallMs;
   /** Only this device; replaces `search`. */
   uuid?: string;
+  /** Only devices whose newest values fit. Absent: any. */
+  ids?: ByValues;
   /** Connectors whose devices keep no connection, for `presenceOf`. */
   intermittent: readonly number[];
 };
@@ -416,9 +442,13 @@ const presenceFilters = {
 /** What narrows the whole list, as SQL: the counts are of these devices. */
 const narrowed = ({ uuid }: FleetFilter) => `(${uuid === undefined ? search : 'd.uuid = $3::uuid'}
              and ($4::text[] is null or d.labels @> $4)
-             and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer)))`;
+             and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
+             and ($11::bigint[] is null or d.id = any($11))
+             and ($12::bigint[] is null or d.id <> all($12))
+             ${exact.map(([, column], n) => `and ($${13 + n}::text is null or d.${column} = $${13 + n})`).join(' ')})`;
+const exact = Object.entries(exactMembers);
 
-/** The condition for all filters, as SQL; `valuesOf` makes `$1` to `$10`. */
+/** The condition for all filters, as SQL; `valuesOf` makes its parameters. */
 const matching = (filter: FleetFilter) => `${within}
              and ${narrowed(filter)} and ${counted(filter)}`;
 
@@ -451,6 +481,9 @@ const valuesOf = ({
   of.nowTs,
   of.muted ?? null,
   of.intermittent,
+  of.ids?.in ?? null,
+  of.ids?.notIn ?? null,
+  ...exact.map(([name]) => of[name as keyof typeof exactMembers] ?? null),
 ];
 
 type FleetCounts = NonNullable<DeviceList['counts']>;

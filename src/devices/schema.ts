@@ -174,6 +174,14 @@ export const searchedMembers = {
 } satisfies Partial<Record<keyof Configuration['device'], { column: string; what: string }>>;
 export type SearchedMember = keyof typeof searchedMembers;
 
+/** Members of a configuration that a filter may name exactly, and the column of each. */
+export const exactMembers = {
+  swName: 'sw_name',
+  swVersion: 'sw_version',
+  hwVersion: 'hw_version',
+} satisfies Partial<Record<keyof Configuration['device'], string>>;
+type ExactMember = keyof typeof exactMembers;
+
 const inPages = z.string().optional().meta({ description: 'In pages; empty if there is none.' });
 
 const Device = z
@@ -332,6 +340,34 @@ const searchedParts = Object.values(searchedMembers)
   .map(({ what }) => `or of ${what}`)
   .join(' ');
 
+const exactly = (name: string) =>
+  z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: `Only devices whose configuration has this \`device.${name}\`.` });
+
+/** `sId:gt:number` or `sId:lt:number`; an `sId` may contain colons. */
+const valueFilter = /^(?<sId>.+):(?<than>gt|lt):(?<limit>-?\d+(?:\.\d+)?(?:e-?\d+)?)$/iv;
+
+const ValueQuery = z
+  .string()
+  .max(300)
+  .regex(valueFilter, 'expected sId:gt:number or sId:lt:number, such as 0x10:gt:8')
+  .transform((text) => {
+    const { sId = '', than, limit } = valueFilter.exec(text)?.groups ?? {};
+    return { sId, isGreater: than?.toLowerCase() === 'gt', number: Number(limit) };
+  })
+  .refine(
+    ({ number }) => Number.isFinite(number),
+    'expected sId:gt:number or sId:lt:number, with a smaller number',
+  )
+  .meta({
+    description: 'Only devices whose newest value of a sense is greater, or less, than a number.',
+    example: '0x10:gt:8',
+  });
+
 /** The parameters of GET /v2/devices. Without any, the answer is that of the specification. */
 export const FleetQuery = z.object({
   search: z
@@ -366,6 +402,14 @@ export const FleetQuery = z.object({
   state: stateQuery.optional().meta({
     description: 'Only devices whose purpose engine is in this state: puId:stId',
   }),
+  ...(Object.fromEntries(Object.keys(exactMembers).map((name) => [name, exactly(name)])) as {
+    [Name in ExactMember]: ReturnType<typeof exactly>;
+  }),
+  value: ValueQuery.optional(),
+  beyond: flagQuery(
+    'Only devices whose newest value of a sense is above `above` or below `below`, as ' +
+      '`GET /v2/measurements/latest?describe=true` says them, or only the others.',
+  ),
   profile: z.enum(['pending', 'current', 'none']).optional().meta({
     description:
       'pending: a profile waits for an answer; current: a profile is running; none: neither.',
@@ -388,6 +432,7 @@ const DeviceFilter = z
     online: z.boolean().optional(),
     refused: z.boolean().optional(),
     muted: z.boolean().optional(),
+    beyond: z.boolean().optional(),
   })
   .meta({
     id: 'DeviceFilter',

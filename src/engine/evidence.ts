@@ -359,8 +359,8 @@ function isAsBefore(
 }
 
 /** The measurement as something that began with it. While stored evidence is read again its arrival is not known. */
-export const beganAt = ({ once, moment }: GivenValue): Began => ({
-  ts: once.agreed?.ts ?? moment.t,
+export const beganAt = ({ moment }: GivenValue): Began => ({
+  ts: moment.t,
   arrivedTs: Number.isNaN(moment.arrivedTs) ? null : moment.arrivedTs,
 });
 

@@ -36,7 +36,9 @@ export function createKnownMeanings(clock: Clock): KnownMeanings {
         if (!meaning) continue;
         const of = event.cause.engine;
         const key = `${accountId} ${keyOf(of)}`;
-        if (nowTs - (writtenTs.get(key) ?? -Infinity) < dayMs || found.has(key)) continue;
+        // One written later than now was written before the clock was set back.
+        const age = nowTs - (writtenTs.get(key) ?? -Infinity);
+        if ((age >= 0 && age < dayMs) || found.has(key)) continue;
         found.set(key, { key, accountId, of, body: toBody(meaning), ts: nowTs });
       }
       return [...found.values()].toSorted((one, other) => (one.key < other.key ? -1 : 1));

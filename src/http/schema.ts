@@ -202,9 +202,11 @@ export const labelQuery = oneLabel
 
 const mostLabels = 8;
 
+/** One label, or several: devices that have all of these. */
+export const namedLabels = z.union([oneLabel, z.array(oneLabel).max(mostLabels)]);
+
 /** `label` of a query that may be repeated: devices that have all of these. */
-export const labelsQuery = z
-  .union([oneLabel, z.array(oneLabel).max(mostLabels)])
+export const labelsQuery = namedLabels
   .transform((labels) => (typeof labels === 'string' ? [labels] : labels))
   .optional()
   .meta({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Actor } from '../audit/audit.ts';
+import { type Actor, insertEntry } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import { type DatabaseErrorKind, kindOf } from '../db/errors.ts';
 import { jobsLock } from '../db/locks.ts';
@@ -11,10 +11,13 @@ import { pause, WakeableRest } from '../lib/wait.ts';
 import { type LimitsOf, lockUsage, quotaExceeded } from '../quotas/quotas.ts';
 import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
-/** The result for some devices. `after`: what to do after the commit. */
-export type PieceDone = { failed: JobFailure[]; after?: () => Promise<void> | void };
+/** The result for some devices or alarms. `after`: what to do after the commit. */
+export type PieceDone = { failed: Failure[]; after?: () => Promise<void> | void };
 
-/** Does the job's action for some of its devices, within the transaction. */
+/** A device or an alarm for which the action failed. */
+type Failure = JobFailure | FailedAlarm;
+
+/** Does the job's action for some of its devices or alarms, within the transaction. */
 export type DoPiece = (tx: Sql, piece: JobPiece) => Promise<PieceDone>;
 
 type RunnerDeps = {
@@ -33,16 +36,16 @@ type JobRunner = {
   close(): Promise<void>;
 };
 
-/** Devices per transaction. */
-const devicesAtOnce = 20;
-/** After this many failures of one device in a row, the job continues without it. */
+/** Devices or alarms per transaction. */
+const mostAtOnce = 20;
+/** After this many failures of a single one in a row, the job continues without it. */
 const maxFailures = 3;
 
-/** How many devices to try at once. `failures`: how often in a row a single device failed. `reason`: why. */
+/** How many to try at once. `failures`: how often in a row a single one failed. `reason`: why. */
 type Trial = { limit: number; failures: number; reason: string };
-const firstTrial: Trial = { limit: devicesAtOnce, failures: 0, reason: '' };
+const firstTrial: Trial = { limit: mostAtOnce, failures: 0, reason: '' };
 
-/** Halves the number of devices, to find the one that fails, or the number that does not take too long. */
+/** Halves the number, to find the one that fails, or how many do not take too long. */
 function afterFailure({ limit, failures }: Trial, kind: DatabaseErrorKind): Trial {
   const reason = kind === 'cancelled' ? 'took-too-long' : 'internal-error';
   if (limit === 1) return { limit, failures: failures + 1, reason };
@@ -69,10 +72,10 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
     const trial = trials.get(next.id) ?? firstTrial;
     const { limit, failures, reason } = trial;
     const work: DoPiece = async (tx, piece) =>
-      failures < maxFailures ? doPiece(tx, piece) : { failed: piece.uuids.map(failedBy(reason)) };
+      failures < maxFailures ? doPiece(tx, piece) : { failed: failAll(piece, reason) };
     try {
       const done = await doIn(next, limit, work);
-      if (limit * 2 >= devicesAtOnce) trials.delete(next.id);
+      if (limit * 2 >= mostAtOnce) trials.delete(next.id);
       else trials.set(next.id, { ...firstTrial, limit: limit * 2 });
       if (done === 'others') return false;
       await done?.after?.();
@@ -105,7 +108,8 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
       const piece = await lockPiece(tx, id, limit);
       if (!piece) return null;
       const done = await work(tx, piece);
-      await saveProgress(tx, id, { count: piece.uuids.length, failed: done.failed });
+      const count = piece.uuids.length + piece.alarmIds.length;
+      await saveProgress(tx, id, { count, failed: done.failed });
       return done;
     });
   }
@@ -144,11 +148,19 @@ async function isAlone(tx: Sql): Promise<boolean> {
   return rows[0]?.held === true;
 }
 
-const failedBy =
-  (reason: string) =>
-  (deviceAuthUuid: string): JobFailure => ({ deviceAuthUuid, reason });
+const failAll = ({ uuids, alarmIds }: JobPiece, reason: string): Failure[] => [
+  ...uuids.map((deviceAuthUuid) => ({ deviceAuthUuid, reason })),
+  ...alarmIds.map((alarmId) => ({ alarmId, reason })),
+];
 
-/** Failed devices of a job that are kept by name. */
+/**
+ * Versions up to 0.4.0 know neither alarms nor the newer actions on devices. They take up what is `running`, and leave
+ * alone what is `acting`.
+ */
+const isRunning = `state in ('running', 'acting')`;
+const stateNow = `case when ${isRunning} then 'running' else state end`;
+
+/** Failures of a job that are kept one by one. */
 const maxFailed = 1_000;
 
 /** The job that has waited longest. Jobs of disabled accounts rest. */
@@ -157,7 +169,7 @@ async function findNext(sql: Sql): Promise<{ id: number; accountId: number } | n
     `select j.id, j.account_id as "accountId"
        from job j
        join account a on a.id = j.account_id
-      where j.state = 'running' and a.disabled_at is null
+      where j.${isRunning} and a.disabled_at is null
       order by j.served_at, j.id
       limit 1`,
   );
@@ -171,18 +183,22 @@ export type JobPiece = {
   action: JobAction;
   labels: string[] | null;
   actor: Actor;
+  /** Of devices; or else `alarmIds`. */
   uuids: string[];
+  alarmIds: number[];
 };
 
 /**
- * Locks a job and returns its next `limit` devices; null if it has ended or its account has been disabled meanwhile.
+ * Locks a job and returns the next `limit` devices or alarms; null if it has ended or its account has been disabled
+ * meanwhile.
  */
 async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece | null> {
   const { rows } = await tx.query<JobPiece>(
     `select id, account_id as "accountId", action, labels, actor,
-            devices[done + 1 : done + $2]::text[] as uuids
+            devices[done + 1 : done + $2]::text[] as uuids,
+            coalesce(alarms[done + 1 : done + $2]::float8[], '{}') as "alarmIds"
        from job
-      where id = $1 and state = 'running'
+      where id = $1 and ${isRunning}
         and exists (select from account where id = job.account_id and disabled_at is null)
         for no key update`,
     [id, limit],
@@ -190,11 +206,11 @@ async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece |
   return rows[0] ?? null;
 }
 
-/** Adds `count` devices to the job's progress. If these were the last ones, the job is done. */
+/** Adds `count` to the job's progress. If these were the last ones, the job is done. */
 async function saveProgress(
   tx: Sql,
   id: number,
-  { count, failed }: { count: number; failed: readonly JobFailure[] },
+  { count, failed }: { count: number; failed: readonly Failure[] },
 ): Promise<void> {
   await tx.query(
     `update job j
@@ -224,7 +240,7 @@ async function putOffJob(sql: Sql, id: number): Promise<void> {
   await sql.query(`update job set served_at = clock_timestamp() where id = $1`, [id]);
 }
 
-/** What to do with each device. The function that does it defines the other members. */
+/** What to do with each device or alarm. The function that does it defines the other members. */
 export type JobAction = { action: string; labels?: string[]; untilTs?: number } & Record<
   string,
   unknown
@@ -240,23 +256,41 @@ type NewJob = {
   /** Only devices with one of these labels; null: any device. */
   labels: readonly string[] | null;
   actor: Actor;
-  devices: readonly string[];
   /** In ms. */
   ts: number;
 };
 
-/** Stores a job and returns its identifier. A job without devices is done at once. */
-async function insertJob(tx: Sql, job: NewJob): Promise<string> {
-  const { accountId, keyId, action, labels, actor, devices, ts } = job;
+/** What a job acts on: devices, by their uuids, or alarms, each with its device's. */
+type JobTargets = { devices: string[] } | { alarms: { alarmId: number; uuid: string }[] };
+
+/** Stores a job and returns its identifier. One without devices and alarms is done at once. */
+async function insertJob(tx: Sql, job: NewJob, targets: JobTargets): Promise<string> {
+  const { accountId, keyId, action, labels, actor, ts } = job;
+  const [devices, alarms] =
+    'devices' in targets
+      ? [targets.devices, null]
+      : [[], targets.alarms.map(({ alarmId }) => alarmId)];
   const { rows } = await tx.query<{ uuid: string }>(
-    `insert into job (account_id, key_id, action, labels, actor, devices, total, created_at,
+    `insert into job (account_id, key_id, action, labels, actor, devices, alarms, total, created_at,
                       state, ended_at)
-     select $1, $2, $3, $4, $5, d.uuids, cardinality(d.uuids), ms_to_timestamp($7),
-            case when cardinality(d.uuids) = 0 then 'done' else 'running' end,
-            case when cardinality(d.uuids) = 0 then ms_to_timestamp($7) end
-       from (select string_to_array($6, ',')::uuid[] as uuids) d
+     select $1, $2, $3, $4, $5, t.devices, t.alarms, t.total, ms_to_timestamp($8),
+            case when t.total = 0 then 'done' when t.alarms is null then 'running' else 'acting' end,
+            case when t.total = 0 then ms_to_timestamp($8) end
+       from (select d.devices, a.alarms,
+                    coalesce(cardinality(a.alarms), cardinality(d.devices)) as total
+               from (select string_to_array($6, ',')::uuid[] as devices) d,
+                    (select string_to_array($7, ',')::bigint[] as alarms) a) t
      returning uuid`,
-    [accountId, keyId, JSON.stringify(action), labels, JSON.stringify(actor), devices.join(), ts],
+    [
+      accountId,
+      keyId,
+      JSON.stringify(action),
+      labels,
+      JSON.stringify(actor),
+      devices.join(),
+      alarms?.join() ?? null,
+      ts,
+    ],
   );
   const [row] = rows;
   if (!row) throw new Error('A job was not stored.');
@@ -278,7 +312,7 @@ async function countPlaces(
   nowTs: WallMs,
 ): Promise<{ running: number; resting: number; restMs: number }> {
   const { rows } = await sql.query<{ running: number; resting: number; restMs: number }>(
-    `select count(*) filter (where state = 'running') as running,
+    `select count(*) filter (where ${isRunning}) as running,
             count(*) filter (where rest_ms > 0) as resting,
             coalesce(min(rest_ms) filter (where rest_ms > 0), 0)::float8 as "restMs"
        from (select state,
@@ -292,13 +326,13 @@ async function countPlaces(
   return rows[0] ?? { running: 0, resting: 0, restMs: 0 };
 }
 
-type FoundJob = {
+export type FoundJob = {
   jobId: string;
   action: JobAction;
   state: JobState;
   done: number;
   of: number;
-  failed: JobFailure[];
+  failed: Failure[];
   failedMore: number;
   startedTs: number;
   endedTs: number | null;
@@ -306,7 +340,7 @@ type FoundJob = {
 
 type FoundEntry = Omit<FoundJob, 'failed' | 'failedMore'> & { failures: number };
 
-const columns = `uuid as "jobId", action, state, done, total as of, created_at as "startedTs",
+const columns = `uuid as "jobId", action, ${stateNow} as state, done, total as of, created_at as "startedTs",
   ended_at as "endedTs"`;
 const isOwn = 'account_id = $1 and ($2::uuid is null or key_id = $2)';
 
@@ -352,13 +386,28 @@ export async function listJobDevices(
   const { rows } = await sql.query<{ uuids: string[] }>(
     `select devices::text[] as uuids
        from job
-      where ${isOwn} and uuid = $3 and state <> 'running' and cardinality(devices) > 0`,
+      where ${isOwn} and uuid = $3 and not ${isRunning} and cardinality(devices) > 0`,
     [accountId, keyId, jobId],
   );
   return rows[0]?.uuids ?? null;
 }
 
-/** False if there is no such job. A job that has ended, and its list of devices, is not written again. */
+/** The same for the alarms of a job. */
+export async function findJobAlarms(
+  sql: Sql,
+  { accountId, keyId }: JobOwner,
+  jobId: string,
+): Promise<number[] | null> {
+  const { rows } = await sql.query<{ alarmIds: number[] }>(
+    `select alarms::float8[] as "alarmIds"
+       from job
+      where ${isOwn} and uuid = $3 and not ${isRunning} and cardinality(alarms) > 0`,
+    [accountId, keyId, jobId],
+  );
+  return rows[0]?.alarmIds ?? null;
+}
+
+/** False if there is no such job. A job that has ended, and what it acted on, is not written again. */
 export async function stopJob(
   sql: Sql,
   { accountId, keyId }: JobOwner,
@@ -368,8 +417,9 @@ export async function stopJob(
   const { rowCount } = await sql.query(
     `with stopped as (
        update job
-          set state = 'stopped', ended_at = ms_to_timestamp($4), devices = devices[1 : done]
-        where ${isOwn} and uuid = $3 and state = 'running')
+          set state = 'stopped', ended_at = ms_to_timestamp($4), devices = devices[1 : done],
+              alarms = alarms[1 : done]
+        where ${isOwn} and uuid = $3 and ${isRunning})
      select from job where ${isOwn} and uuid = $3`,
     [accountId, keyId, jobId, ts],
   );
@@ -392,17 +442,17 @@ export async function forgetJobs(
   { accountId, keep, sinceTs, devicesSinceTs }: Forget,
 ): Promise<void> {
   await sql.query(
-    `update job set devices = '{}'
-      where state <> 'running' and ended_at < ms_to_timestamp($2) and devices <> '{}'
+    `update job set devices = '{}', alarms = alarms[1 : 0]
+      where not ${isRunning} and ended_at < ms_to_timestamp($2) and (devices <> '{}' or alarms <> '{}')
         and ($1::bigint is null or account_id = $1)`,
     [accountId, devicesSinceTs],
   );
   await sql.query(
     `delete from job
-      where state <> 'running'
+      where not ${isRunning}
         and (ended_at < ms_to_timestamp($3)
              or id in (select id from job
-                        where account_id = $1 and state <> 'running'
+                        where account_id = $1 and not ${isRunning}
                         order by id desc
                        offset $2))
         and ($1::bigint is null or account_id = $1)`,
@@ -427,21 +477,42 @@ const JobFailure = z
   .meta({ id: 'JobFailure' });
 type JobFailure = z.infer<typeof JobFailure>;
 
+const FailedAlarm = z
+  .object({
+    alarmId: z.int(),
+    deviceAuthUuid: z.guid().optional().meta({ description: 'Absent if there is no such alarm.' }),
+    reason: z.string().meta({
+      description:
+        'condition-holds (it was not closed), no-such-alarm, conflict (it cannot be opened again), took-too-long, or ' +
+        'internal-error: the log has the details.',
+    }),
+    values: z
+      .array(z.object({ sId: z.string(), val: z.number(), ts: timestamp }))
+      .optional()
+      .meta({ description: 'With condition-holds: the newest values of its senses.' }),
+  })
+  .meta({ id: 'JobFailedAlarm' });
+type FailedAlarm = z.infer<typeof FailedAlarm>;
+
 const common = {
   action: z.string(),
   labels: z.array(z.string()).optional().meta({ description: 'For label and unlabel.' }),
-  untilTs: timestamp.optional().meta({ description: 'For mute.' }),
+  untilTs: timestamp.optional().meta({ description: 'For mute and snooze.' }),
   state: JobState,
-  done: z.int().meta({ description: 'Devices processed so far, including failed ones.' }),
-  of: z.int().meta({ description: 'All devices of the job.' }),
+  done: z.int().meta({ description: 'Devices or alarms processed so far, including failed ones.' }),
+  of: z.int().meta({ description: 'All devices or alarms of the job.' }),
   startedTs: timestamp,
   endedTs: timestamp.optional(),
 };
 
 export const Job = z.object({
   ...common,
-  failed: z.array(JobFailure).meta({ description: 'The first thousand.' }),
-  failedMore: z.int().optional().meta({ description: 'How many more devices failed.' }),
+  failed: z.array(JobFailure).meta({ description: 'Devices: the first thousand.' }),
+  failedAlarms: z
+    .array(FailedAlarm)
+    .optional()
+    .meta({ description: 'Alarms, of a job on alarms: the first thousand.' }),
+  failedMore: z.int().optional().meta({ description: 'How many more failed.' }),
   timestamp,
 });
 
@@ -451,7 +522,7 @@ export const JobList = z.object({
       .object({
         jobId: z.guid(),
         ...common,
-        failures: z.int().meta({ description: 'Devices for which the action failed.' }),
+        failures: z.int().meta({ description: 'For how many devices or alarms it failed.' }),
       })
       .meta({ id: 'JobEntry' }),
   ),
@@ -467,7 +538,7 @@ type StartedJob = z.infer<typeof StartedJob>;
 /** How many ended jobs of an account are kept, and for how long at most. */
 const keptJobs = 100;
 const keptMs = 30 * 86_400_000;
-/** How long a job's list of devices is kept after its end, so that the job can be undone. */
+/** How long a job's list of devices or alarms is kept after its end, so that the job can be undone. */
 const devicesKeptMs = 3_600_000;
 
 /** The times, in ms, before which ended jobs and their devices are forgotten. */
@@ -485,9 +556,9 @@ type StartJobDeps = {
   onStarted: () => void;
 };
 
-/** A job whose devices are not known yet: `select` finds them within the transaction. */
-type JobToStart = Omit<NewJob, 'devices'> & {
-  select: (tx: Sql) => Promise<string[]>;
+/** A job whose targets are not known yet: `select` finds them within the transaction. */
+type JobToStart = NewJob & {
+  select: (tx: Sql) => Promise<JobTargets>;
   /** For the answer, ms. */
   now: Clock;
 };
@@ -504,9 +575,10 @@ export function createStartJob({ db, limitsOf, believedTs, onStarted }: StartJob
       const { running, resting, restMs } = await countPlaces(tx, accountId, job.ts);
       if (running >= limit) throw quotaExceeded({ quota: 'jobs', limit, used: running });
       if (running + resting >= limit) throw stoppedTooMuch(restMs);
-      const devices = await select(tx);
+      const targets = await select(tx);
       await forgetJobs(tx, { accountId, keep: keptJobs - 1, ...keptSince(believedTs() ?? 0) });
-      const jobId = await insertJob(tx, { ...job, devices });
+      const jobId = await insertJob(tx, job, targets);
+      await auditJob(tx, job, { jobId, targets });
       const started = { jobId, timestamp: now() };
       await keep?.(tx, started);
       return started;
@@ -514,6 +586,28 @@ export function createStartJob({ db, limitsOf, believedTs, onStarted }: StartJob
     onStarted();
     return started;
   };
+}
+
+/** Devices that one entry of the audit trail names. */
+const mostAudited = 200;
+
+async function auditJob(
+  tx: Sql,
+  { accountId, action, actor, ts }: NewJob,
+  { jobId, targets }: { jobId: string; targets: JobTargets },
+): Promise<void> {
+  const uuids =
+    'devices' in targets ? targets.devices : targets.alarms.flatMap(({ uuid }) => uuid || []);
+  if (uuids.length === 0) return;
+  const { action: name, labels } = action;
+  const details = {
+    jobId,
+    action: name,
+    ...(labels ? { labels } : {}),
+    ['devices' in targets ? 'devices' : 'alarms']: uuids.length,
+    deviceAuthUuids: [...new Set(uuids)].slice(0, mostAudited),
+  };
+  await insertEntry(tx, accountId, { kind: 'bulk-action', actor, ts, details });
 }
 
 function stoppedTooMuch(restMs: number): DomainError {

@@ -6,6 +6,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
 import {
   findJob,
+  type FoundJob,
   Job,
   type JobAction,
   JobList,
@@ -19,7 +20,7 @@ const tag = 'Jobs';
 /** Enough for those that are kept, and those in progress. */
 const listed = 200;
 
-/** The progress and the results of actions on many devices. */
+/** The progress and the results of actions on many devices or alarms. */
 export function jobRoutes({ db }: { db: Sql }): Route[] {
   return [list(db), read(db), stop(db)];
 }
@@ -70,10 +71,11 @@ function read(db: Sql): Route {
     handler: async ({ account, params, request }) => {
       const job = await findJob(db, ownerOf(account), params.jobId);
       if (!job) throw noSuchJob();
-      const { jobId: _id, action, endedTs, failedMore, ...rest } = job;
+      const { jobId: _id, action, endedTs, failed, failedMore, ...rest } = job;
       return {
         ...rest,
         ...sayAction(action),
+        ...sayFailed(failed),
         ...(failedMore > 0 ? { failedMore } : {}),
         ...(endedTs === null ? {} : { endedTs }),
         timestamp: request.now(),
@@ -90,7 +92,7 @@ function stop(db: Sql): Route {
     path: '/v2/jobs/{jobId}',
     summary: 'Stop a job',
     description:
-      'Devices already processed stay as they are. A job that has ended does not change.',
+      'Devices and alarms already processed stay as they are. A job that has ended does not change.',
     tag,
     auth: 'account',
     params: JobParams,
@@ -102,6 +104,14 @@ function stop(db: Sql): Route {
       return { timestamp: request.now(), message: 'The job is stopped.' };
     },
   });
+}
+
+function sayFailed(failed: FoundJob['failed']): Pick<Job, 'failed' | 'failedAlarms'> {
+  const failedAlarms = failed.flatMap((each) => ('alarmId' in each ? [each] : []));
+  return {
+    failed: failed.flatMap((each) => ('alarmId' in each ? [] : [each])),
+    ...(failedAlarms.length === 0 ? {} : { failedAlarms }),
+  };
 }
 
 const sayAction = ({ action, labels, untilTs }: JobAction) => ({ action, labels, untilTs });

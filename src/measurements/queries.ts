@@ -407,21 +407,16 @@ type LatestRow = {
 type LimitRow = { device_id: number; s_id: string; above: number | null; below: number | null };
 
 /**
- * The limits of these devices' current profiles, by "deviceId sId": of events that open an alarm and have one cause,
- * which compares a single value with one number. Each profile is read once, however many devices have it.
+ * The plain limits of devices' current profiles, as common table expressions: of events that open an alarm and have one
+ * cause, which compares a single value with one number. Each profile is read once, however many devices have it.
+ * `which`: a condition on `device_id`.
  */
-async function readLimits(
-  sql: Sql,
-  deviceIds: number[],
-): Promise<Map<string, Pick<LatestView, 'above' | 'below'>>> {
-  const { rows } = await sql.query<LimitRow>({
-    name: 'plain-limits',
-    text: `
-      with running as materialized (
+const plainLimits = (which: string) => `
+      running as materialized (
         select d.device_id, p.content_id
           from device_profile d
           join profile p on p.id = d.profile_id
-         where d.device_id = any($1::bigint[]) and d.state = 'current'
+         where ${which} and d.state = 'current'
       ), limits as (
         select c.id as content_id, cause ->> 'sId' as s_id,
                min((cause #>> '{thresholds,isGt}')::float8) as above,
@@ -442,7 +437,17 @@ async function readLimits(
            and coalesce(cause #>> '{threshold,relative}', 'false') = 'false'
            and cause #> '{threshold,over}' is null
          group by 1, 2
-      )
+      )`;
+
+/** The limits of these devices' current profiles, by "deviceId sId". */
+async function readLimits(
+  sql: Sql,
+  deviceIds: number[],
+): Promise<Map<string, Pick<LatestView, 'above' | 'below'>>> {
+  const { rows } = await sql.query<LimitRow>({
+    name: 'plain-limits',
+    text: `
+      with ${plainLimits('d.device_id = any($1::bigint[])')}
       select r.device_id, l.s_id, l.above, l.below
         from running r
         join limits l using (content_id)
@@ -455,6 +460,73 @@ async function readLimits(
       { above: above ?? undefined, below: below ?? undefined },
     ]),
   );
+}
+
+/** Devices of an account that have one of the labels (null: all of them). */
+type Fleet = { accountId: number; labels: readonly string[] | null };
+
+const ofFleet = `account_id = $1 and ($2::text[] is null or labels && $2)`;
+
+/** A series' newest number; none if it has a position. */
+const newestNumber = `
+       cross join lateral (
+         select m.val, m.long from measurement m where m.series_id = s.id order by m.ts desc limit 1) n`;
+
+/**
+ * The devices whose newest value of a sense is greater, or less, than a number (`value`), and those of which one is
+ * beyond a plain limit of the current profile, or none (`beyond`). It looks up one value of each series in question.
+ */
+export async function findByValues(
+  sql: Sql,
+  {
+    accountId,
+    labels,
+    value,
+    beyond,
+  }: Fleet & {
+    value?: { sId: string; isGreater: boolean; number: number } | undefined;
+    beyond?: boolean | undefined;
+  },
+): Promise<{ in: number[] | null; notIn: number[] | null }> {
+  const of = { accountId, labels };
+  const fitting = value ? await findByValue(sql, of, value) : null;
+  if (beyond === undefined) return { in: fitting, notIn: null };
+  const found = await findBeyond(sql, of);
+  if (!beyond) return { in: fitting, notIn: found };
+  const isBeyond = new Set(found);
+  return { in: fitting ? fitting.filter((id) => isBeyond.has(id)) : found, notIn: null };
+}
+
+async function findByValue(
+  sql: Sql,
+  { accountId, labels }: Fleet,
+  { sId, isGreater, number }: { sId: string; isGreater: boolean; number: number },
+): Promise<number[]> {
+  const { rows } = await sql.query<{ id: number }>({
+    name: isGreater ? 'devices-above' : 'devices-below',
+    text: `
+      select s.device_id as id
+        from device d
+        join series s on s.device_id = d.id and s.s_id = $3 ${newestNumber}
+       where ${ofFleet} and n.long = 'NaN' and n.val ${isGreater ? '>' : '<'} $4`,
+    values: [accountId, labels, sId, number],
+  });
+  return rows.map(({ id }) => id);
+}
+
+async function findBeyond(sql: Sql, { accountId, labels }: Fleet): Promise<number[]> {
+  const { rows } = await sql.query<{ id: number }>({
+    name: 'devices-beyond',
+    text: `
+      with ${plainLimits(`d.device_id in (select id from device where ${ofFleet})`)}
+      select distinct r.device_id as id
+        from running r
+        join limits l using (content_id)
+        join series s on s.device_id = r.device_id and s.s_id = l.s_id ${newestNumber}
+       where n.long = 'NaN' and (n.val > l.above or n.val < l.below)`,
+    values: [accountId, labels],
+  });
+  return rows.map(({ id }) => id);
 }
 
 /** The newest measurement of each sense of these devices that ever had a value, by device and sense. */

@@ -344,6 +344,18 @@ export async function dropPlanned(tx: Sql, alarmIds: readonly number[]): Promise
   await refund(tx, rows);
 }
 
+/** Makes the messages about another alarm messages about this one, whose announcements come first. */
+export async function takeMessages(
+  tx: Sql,
+  { alarmId, announcement }: { alarmId: number; announcement: number },
+  otherId: number,
+): Promise<void> {
+  await tx.query(
+    `update notification set alarm_id = $1, announcement = announcement + $3 where alarm_id = $2`,
+    [alarmId, otherId, announcement],
+  );
+}
+
 /** Postpones planned messages of devices until their mute ends. */
 export async function putOffPlanned(
   tx: Sql,

@@ -52,6 +52,43 @@ it('says what an alarm required, what opened it, and how far it went, also after
   expect(await listAlarms(house)).toMatchObject([{ extreme: peak(13, at(4)) }]);
 });
 
+it('also looks again after an import that falls inside, and in an alarm that a person closed', async () => {
+  const house = await openHouse(ends);
+  const { app, service } = house;
+  const [warm, closed] = [await addDevice(house, [tooWarm()]), await addDevice(house, [tooWarm()])];
+  const from = Date.now() - 30 * minute;
+  for (const device of [warm, closed]) await send(device, 9, from);
+  await send(warm, 5, from + 5 * minute);
+  await send(closed, 10, from + 5 * minute);
+  const [{ alarmId } = { alarmId: 0 }] = await listAlarms(house, `?device=${closed.uuid}`);
+  await app.call('POST', `/v2/alarms/${alarmId}/close`, { force: true });
+  const extremes = async () =>
+    (await listAlarms(house)).map(({ extreme }) => extreme.map(({ val }) => val));
+  await expect.poll(() => isKept(house)).toBe(true);
+  expect(await extremes()).toEqual([[10], [9]]);
+  const credentials = { email: app.email, password: 'correct horse battery' };
+  const login = await app.call<{ accountAuthToken: string }>(
+    'POST',
+    '/v2/accounts/login',
+    credentials,
+  );
+  const lines = [warm, closed].map(({ uuid }) =>
+    JSON.stringify({ deviceAuthUuid: uuid, sId: '0x01', val: 20, ts: from + minute }),
+  );
+  const answer = await fetch(`${service.url}/v2/measurements/import`, {
+    method: 'POST',
+    headers: {
+      Authorization: `Bearer ${login.accountAuthToken}`,
+      'Content-Type': 'application/x-ndjson',
+    },
+    body: `${lines.join('\n')}\n`,
+  });
+  expect(await answer.json()).toMatchObject({ stored: 2 });
+  await expect.poll(extremes).toEqual([[20], [20]]);
+  await send(closed, 25, from + 2 * minute);
+  await expect.poll(extremes).toEqual([[25], [20]]);
+});
+
 it('keeps the least value below a limit, and none where a cause has both limits or compares a difference', async () => {
   const house = await openHouse(ends);
   const cause = (thresholds: object, threshold?: object) => ({

@@ -1,4 +1,4 @@
-import { findExtremes } from '../../src/measurements/store.ts';
+import { findExtremes, findNewest } from '../../src/measurements/store.ts';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { AlarmDecider, startAlarmTimer } from '../../src/alarms/decide.ts';
 import { Actions } from '../../src/contract/actions.ts';
@@ -102,6 +102,7 @@ export function useAlarms() {
         rules,
         notifying: notifications.rules,
         findNewestTs,
+        findNewest,
         findExtremes,
         onChanged: () => undefined,
       };

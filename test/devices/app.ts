@@ -132,6 +132,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       keys,
       secretId: secretIds[0] ?? '',
       listConnectors: () => connectors,
+      findByValues: async () => ({ in: null, notIn: null }),
       removeDevice: (...device) => removal.removeDevice(...device),
       findNewest,
       onConfigured: async () => undefined,

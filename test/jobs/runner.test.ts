@@ -35,7 +35,7 @@ async function newJob(count: number): Promise<{ jobId: string; devices: string[]
     action: { action: 'unmute' },
     labels: null,
     actor: { by: 'operator', sessionId: null, address: null } as never,
-    select: async () => devices,
+    select: async () => ({ devices }),
     ts: Date.now(),
     now: Date.now,
   };

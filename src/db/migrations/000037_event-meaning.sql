@@ -17,6 +17,12 @@ create table event_meaning (
 );
 create index event_meaning_recorded on event_meaning (recorded_at);
 
+-- Finds the closed alarms into whose time a late measurement falls; also those that no measurement ended.
+drop index alarm_over;
+create index alarm_over on alarm (device_id, coalesce(over_at, closed_at)) where closed_at is not null;
+
 -- Down Migration
 
+drop index alarm_over;
+create index alarm_over on alarm (device_id, over_at) where over_at is not null;
 drop table event_meaning;

@@ -39,4 +39,8 @@ function inRow(log: Log, index: number): Outcome[] {
 }
 
 const madeBy = (taken: Outcome | undefined): Began | null =>
-  taken ? { ts: taken.measurement.ts, arrivedTs: taken.arrivedTs } : null;
+  taken ? { ts: asOf(taken), arrivedTs: taken.arrivedTs } : null;
+
+/** What is ahead counts as of its arrival. */
+const asOf = ({ measurement, arrivedTs }: Outcome) =>
+  measurement.ts > arrivedTs + 10_000 ? arrivedTs : measurement.ts;

@@ -17,9 +17,9 @@ const groups = {
     'reset-link-made,email-change-asked,email-change-refused,email-changed,settings-changed,' +
     'push-token-added,push-token-removed,key-made,key-revoked,quota-changed,quota-near,quota-used-up,sms-allowed,sms-denied,disabled,enabled',
   devices:
-    'device-added,device-removed,device-token-rotated,device-token-revoked,device-token-retired',
+    'device-added,device-removed,device-token-rotated,device-token-revoked,device-token-retired,bulk-action',
   alarms:
-    'alarm-acknowledged,alarm-closed,alarm-snoozed,alarm-unsnoozed,device-muted,device-unmuted',
+    'alarm-acknowledged,alarm-closed,alarm-reopened,alarm-snoozed,alarm-unsnoozed,device-muted,device-unmuted,bulk-action',
 } as const;
 type Group = keyof typeof groups;
 const names = Object.keys(groups) as Group[];
