@@ -2,8 +2,10 @@ import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { bundle } from '../../src/console/build/bundle.ts';
 import { de } from '../../src/console/web/text/de.ts';
+import { map as mapDe } from '../../src/console/web/text/de/map.ts';
 import { record as recordDe } from '../../src/console/web/text/de/record.ts';
 import { en } from '../../src/console/web/text/en.ts';
+import { map as mapEn } from '../../src/console/web/text/en/map.ts';
 import { record as recordEn } from '../../src/console/web/text/en/record.ts';
 
 const kilobyte = 1_000;
@@ -35,6 +37,7 @@ test('both languages have the same placeholders', () => {
   const places = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([place]) => place).sort();
   for (const [one, other] of [
     [en, de],
+    [mapEn, mapDe],
     [recordEn, recordDe],
   ] as Record<string, string>[][])
     for (const [key, text] of Object.entries(one ?? {}))

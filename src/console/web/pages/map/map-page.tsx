@@ -7,9 +7,15 @@ import { Link } from '../../parts/link.tsx';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { Status } from '../../parts/status.tsx';
 import { formatNumber, formatTime } from '../../text/format.ts';
-import { count, t } from '../../text/t.ts';
+import { map as de } from '../../text/de/map.ts';
+import { map as en } from '../../text/en/map.ts';
+import { count, t, textsOf } from '../../text/t.ts';
 import { MapFrame } from '../device/chart/map.tsx';
 import { listPlaced, type Placed, type Spot, spotsOf } from './spots.ts';
+
+const text = textsOf(en, de);
+const several = (stem: 'map.devices' | 'map.here', number: number) =>
+  text(`${stem}.${number === 1 ? 'one' : 'other'}`, { count: formatNumber(number) });
 
 const everyMs = 60_000;
 
@@ -25,17 +31,17 @@ export function MapPage() {
         </Link>
       </p>
       <div class="head">
-        <h1>{t('map.title')}</h1>
+        <h1>{t('fleet.map')}</h1>
       </div>
-      <section class="panel" aria-label={t('map.title')}>
+      <section class="panel" aria-label={t('fleet.map')}>
         <Answered query={query} lines={6}>
           {({ places, isCut }) =>
             places.length === 0 ? (
-              <Empty icon="devices" title={t('map.none')} hint={t('map.noneHint')} />
+              <Empty icon="devices" title={text('map.none')} hint={text('map.noneHint')} />
             ) : (
               <>
                 <FleetMap places={places} />
-                {isCut && <p class="fine">{t('map.cut')}</p>}
+                {isCut && <p class="fine">{text('map.cut')}</p>}
               </>
             )
           }
@@ -50,9 +56,9 @@ function FleetMap({ places }: { places: readonly Placed[] }) {
   return (
     <>
       <MapFrame
-        label={count('map.devices', places.length)}
+        label={several('map.devices', places.length)}
         all={places}
-        whole={t('map.whole')}
+        whole={text('map.whole')}
         over={(projection, size, show) =>
           spotsOf(places, (place) => projection([place.long, place.lat]), size).map((spot) => (
             <SpotButton
@@ -67,7 +73,7 @@ function FleetMap({ places }: { places: readonly Placed[] }) {
           ))
         }
       />
-      <p class="fine">{count('map.devices', places.length)}</p>
+      <p class="fine">{several('map.devices', places.length)}</p>
       {chosen.length > 0 && <Chosen places={chosen} />}
     </>
   );
@@ -82,7 +88,7 @@ function SpotButton({ spot: { x, y, places }, isChosen, onChoose }: SpotProps) {
       class="map-spot"
       style={{ left: `${x}px`, top: `${y}px` }}
       aria-pressed={isChosen}
-      aria-label={count('map.here', places.length)}
+      aria-label={several('map.here', places.length)}
       onClick={onChoose}
     >
       {places.length > 1 && formatNumber(places.length)}

@@ -1,7 +1,6 @@
 import type { map as en } from '../en/map.ts';
 
 export const map: Record<keyof typeof en, string> = {
-  'map.title': 'Karte',
   'map.whole': 'Alle Geräte',
   'map.devices.one': '{count} Gerät mit Position',
   'map.devices.other': '{count} Geräte mit Position',

@@ -1,5 +1,4 @@
 export const map = {
-  'map.title': 'Map',
   'map.whole': 'All devices',
   'map.devices.one': '{count} device with a position',
   'map.devices.other': '{count} devices with a position',

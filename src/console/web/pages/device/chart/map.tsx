@@ -66,7 +66,7 @@ type FrameProps = {
   over?: (projection: GeoProjection, size: Size, show: Show) => ComponentChildren;
 };
 
-/** A map that can be moved and zoomed: of tiles if the service names a server of them, or of the continents' outlines. */
+/** A map that can be moved and zoomed: of tiles if the service names a server of them, or the continents' outlines. */
 export function MapFrame({ label, all, whole: wholeName, children, over }: FrameProps) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box, 640);
