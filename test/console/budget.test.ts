@@ -21,7 +21,11 @@ test('the page stays small', async () => {
   // Loaded for a month on paper only.
   const record = scripts.filter(({ name }) => name.startsWith('record-page-'));
   expect(sizeOf(record)).toBeLessThan(5 * kilobyte);
-  const often = scripts.filter((each) => !map.includes(each) && !record.includes(each));
+  // Loaded for the profile of a device in words.
+  const purposes = scripts.filter(({ name }) => name.startsWith('purposes-'));
+  expect(sizeOf(purposes)).toBeLessThan(3 * kilobyte);
+  const rare = [...map, ...record, ...purposes];
+  const often = scripts.filter((each) => !rare.includes(each));
   expect(sizeOf(often)).toBeLessThan(140 * kilobyte);
 });
 

@@ -596,17 +596,40 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     const bar = page.locator('.selection');
     await bar.getByText('11 selected').waitFor();
     await bar.getByRole('button', { name: 'Acknowledge' }).click();
-    await page.getByText('11 alarms handled.').waitFor();
+    await page.getByText('Acknowledged: 11 alarms').waitFor();
     type Alarms = { alarms: { state: string }[] };
     const states = async () =>
       (await own<Alarms>('GET', '/v2/alarms?limit=50')).alarms.map(({ state }) => state);
     expect(new Set(await states())).toEqual(new Set(['acknowledged']));
     await page.getByRole('link', { name: 'Show acknowledged alarms' }).click();
     await rows.nth(10).waitFor();
+    // None is over, so none is closed; which value keeps it open is said of each.
+    await page.getByLabel('Select this page').check();
+    await bar.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('dialog').getByText('11 of them are not over.').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await page.getByText('11 alarms did not change').click();
+    await page
+      .locator('.failures li', { hasText: 'Freezer 13' })
+      .getByText(/not over, so it stays open\. Temperature -11\.7\u00a0°C \(\d\d:\d\d\)/)
+      .waitFor();
+    expect(await rows.count()).toBe(11);
     await page.getByLabel('Select too warm, Freezer 12').check();
     await bar.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('dialog').getByText('1 of them is not over.').waitFor();
-    await page.getByRole('dialog').getByRole('button', { name: 'Close anyway' }).click();
+    await page.getByRole('dialog').getByLabel('Also close alarms that are not over').check();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await expect.poll(() => rows.count()).toBe(10);
+    // Taken back, and closed again.
+    await page
+      .locator('.job', { hasText: 'Closed: 1 alarm' })
+      .getByRole('button', { name: 'Undo' })
+      .click();
+    await expect.poll(() => rows.count()).toBe(11);
+    await page.getByLabel('Select too warm, Freezer 12').check();
+    await bar.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('dialog').getByLabel('Also close alarms that are not over').check();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
     await expect.poll(() => rows.count()).toBe(10);
     expect((await states()).filter((state) => state === 'closed')).toHaveLength(1);
     // Fewer than five alarms stay rows, and nothing that somebody types goes while they close.
@@ -633,7 +656,7 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await act('Mute device');
     await page.getByRole('dialog').getByRole('button', { name: 'Mute device' }).click();
     await page.getByText('The device is muted.').waitFor();
-    await act('Undo');
+    await page.locator('.toast').getByRole('button', { name: 'Undo' }).click();
     await expect.poll(() => rows.count()).toBe(2);
     for (const width of [320, 768, 1440]) {
       await page.setViewportSize({ width, height: 800 });
@@ -738,6 +761,26 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       .getByRole('button', { name: 'Show all devices' })
       .or(page.getByRole('link', { name: 'Show all devices' }))
       .waitFor();
+    // A view is a name for what the URL says; it is there again after a reload, and on its list only.
+    await page.getByRole('link', { name: /^All 2$/ }).click();
+    await page.getByText('Views', { exact: true }).click();
+    await page.getByLabel('Name of this view').fill('Wagons');
+    await page.getByRole('button', { name: 'Save view' }).click();
+    await page.goto(`${service.url}/console/alarms?state=closed`);
+    await page.getByText('Views', { exact: true }).click();
+    await page.getByLabel('Name of this view').waitFor();
+    expect(await page.getByRole('link', { name: 'Wagons' }).count()).toBe(0);
+    await page.goto(`${service.url}/console/`);
+    await page.getByText('Views', { exact: true }).click();
+    await page.getByRole('link', { name: 'Wagons' }).click();
+    await page.getByText('1 to 2 of 2').waitFor();
+    expect(await page.getByRole('searchbox').inputValue()).toBe('wagon');
+    expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({
+      label: 'rolling',
+      search: 'wagon',
+    });
+    await page.getByRole('button', { name: 'Remove the view Wagons' }).click();
+    await page.getByRole('link', { name: 'Wagons' }).waitFor({ state: 'detached' });
     type Counts = { counts: Record<string, number> };
     const { counts } = await call<Counts>(
       'GET',

@@ -51,6 +51,13 @@ test.each<[string, Seen, Standing]>([
     { ...mqtt, lastSeenTs: ago(hourMs), ...sent(hourMs, 15 * minuteMs) },
     'offline',
   ],
+  [
+    'two values in one message, half a minute ago',
+    { ...mqtt, lastSeenTs: ago(30_000), ...sent(30_000, 10) },
+    'asleep',
+  ],
+  ['two values in one message, 3 minutes ago', { ...mqtt, ...sent(3 * minuteMs, 10) }, 'offline'],
+  ['the same over HTTP', { ...http, ...sent(3 * minuteMs, 10) }, 'to-send'],
   ['every 10 seconds, 3 minutes ago', { ...mqtt, ...sent(3 * minuteMs, 10_000) }, 'offline'],
   ['one value only: there is no rhythm to tell by', { ...mqtt, ...sent(3 * minuteMs) }, 'offline'],
   ['no value yet', { ...mqtt, valueTs: null }, 'offline'],

@@ -33,7 +33,7 @@ export async function lastMoveBefore(
   return body.events[0] ?? null;
 }
 
-type AlarmFilter = {
+type AlarmQuery = {
   state?: string;
   device?: string;
   label?: string;
@@ -54,8 +54,38 @@ type AlarmPage = {
   total: number;
 };
 
+/** Which alarms an action on many is about: the same filters as in the list. */
+export type AlarmFilter = Pick<AlarmQuery, 'state' | 'device' | 'search' | 'event'> & {
+  label?: string[];
+};
+
+/** Without members that are empty. */
+export function toFilter({ label, ...of }: Omit<AlarmFilter, 'label'> & { label: string }) {
+  const given = Object.entries(of).filter(([, value]) => value !== '');
+  return {
+    ...Object.fromEntries(given),
+    ...(label === '' ? {} : { label: [label] }),
+  } as AlarmFilter;
+}
+
+export type AlarmAction = {
+  action: 'acknowledge' | 'close' | 'reopen' | 'snooze' | 'unsnooze';
+  note?: string;
+  force?: boolean;
+  untilTs?: number;
+  reason?: string;
+  alarmIds?: readonly number[];
+  filter?: AlarmFilter;
+  /** The alarms of an earlier job, to undo it. */
+  jobId?: string;
+};
+
+/** Starts an action on many alarms; the service finishes it even if this page is closed. */
+export const startAlarmAction = async (body: AlarmAction): Promise<string> =>
+  (await call<{ jobId: string }>('POST', '/v2/alarms/actions', { body })).body.jobId;
+
 /** Newest first, unless it asks otherwise. An empty member does not filter. */
-export const listAlarms = (filter: AlarmFilter, signal?: AbortSignal): Promise<Answer<AlarmPage>> =>
+export const listAlarms = (filter: AlarmQuery, signal?: AbortSignal): Promise<Answer<AlarmPage>> =>
   call('GET', '/v2/alarms', { query: { ...filter, counts: 'true' }, signal });
 
 const act = (alarmId: number, what: string, method: 'POST' | 'DELETE' = 'POST', body?: unknown) =>

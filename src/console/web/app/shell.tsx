@@ -37,7 +37,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         {t('app.skip')}
       </a>
       <header class="side">
-        <Link to="" class="brand">
+        <Link to="" class="brand" aria-label={t('app.name')}>
           <span class="brand-mark">
             <Icon name="pulse" />
           </span>

@@ -35,8 +35,12 @@ export type Standing =
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-/** One value may be lost, and the next one come a little late; but a day without any is long, whatever the rhythm. */
-const overdueMs = (everyMs: number) => Math.min(3 * everyMs, everyMs + dayMs);
+/**
+ * One value may be lost, and the next one come a little late; but a day without any is long, whatever the rhythm. Two
+ * values in one message tell no rhythm, so a minute is the least; without a connection a quarter of an hour.
+ */
+const overdueMs = (everyMs: number, leastMs: number) =>
+  Math.max(leastMs, Math.min(3 * everyMs, everyMs + dayMs));
 
 /** How a device stands at a time: the only place that decides. */
 export function standingOf(seen: Seen, nowTs: number): Standing {
@@ -46,14 +50,16 @@ export function standingOf(seen: Seen, nowTs: number): Standing {
   if (lastSeenTs === null) return 'never';
   // By the later of both: a device whose clock is behind has been heard all the same.
   const heardTs = Math.max(lastSeenTs, valueTs ?? 0);
-  const isOverdue = everyMs !== undefined && nowTs - heardTs > overdueMs(everyMs);
-  if (presence === 'intermittent') return isOverdue ? 'silent' : 'to-send';
+  const isIntermittent = presence === 'intermittent';
+  const leastMs = isIntermittent ? hourMs / 4 : hourMs / 60;
+  const isOverdue = everyMs !== undefined && nowTs - heardTs > overdueMs(everyMs, leastMs);
+  if (isIntermittent) return isOverdue ? 'silent' : 'to-send';
   return everyMs === undefined || isOverdue ? 'offline' : 'asleep';
 }
 
 function standingOnline({ valueTs, everyMs = 0 }: Seen, nowTs: number): Standing {
   if (valueTs === null) return 'no-value';
-  const isLong = valueTs !== undefined && nowTs - valueTs > Math.max(hourMs, overdueMs(everyMs));
+  const isLong = valueTs !== undefined && nowTs - valueTs > overdueMs(everyMs, hourMs);
   return isLong ? 'sends-nothing' : 'online';
 }
 

@@ -1,20 +1,16 @@
-import { effect, signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
-import { acknowledgeAlarm, closeAlarm, listAlarms, snoozeAlarm } from '../../api/events.ts';
+import { type AlarmFilter, listAlarms } from '../../api/events.ts';
 import { useLatest } from '../../api/measurements.ts';
 import type { LatestView, ListedAlarm } from '../../api/types.ts';
-import { accountOf } from '../../app/session.ts';
-import { onStream, readOpenAlarms } from '../../app/stream.ts';
-import { Confirm } from '../../parts/dialog.tsx';
+import { onStream } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
-import { Problem, say } from '../../parts/panel.tsx';
 import { formatFullTime } from '../../text/format.ts';
-import { count, t } from '../../text/t.ts';
-import { aboutOf, beganOf, sayLasting, whyOpen } from './about.ts';
-import { QuietDialog } from './alarm-actions.tsx';
+import { t } from '../../text/t.ts';
+import { aboutOf, beganOf, sayLasting } from './about.ts';
 import { AlarmBody } from './alarm-card.tsx';
+import { isPicked, pick, SelectionBar } from './selection.tsx';
 
 /** As many as the service lists at once. */
 const mostOfDevice = 100;
@@ -43,23 +39,27 @@ export function useAlarmsOf(uuid: string): { alarms: readonly ListedAlarm[]; tot
   return data ?? { alarms: [], total: 0 };
 }
 
-type ListProps = { alarms: readonly ListedAlarm[]; hasDevice?: boolean };
+type ListProps = {
+  alarms: readonly ListedAlarm[];
+  /** Of many devices: what the list shows, and how many alarms that finds. */
+  found?: { filter: AlarmFilter; total: number };
+};
 
 /** A few alarms are cards, which say everything at once; more are rows. */
 const mostCards = 4;
 
 /**
- * The alarms of many devices (`hasDevice`), or of one. What has become rows stays rows, and a card among them stays
+ * The alarms of many devices (`found`), or of one. What has become rows stays rows, and a card among them stays
  * open, so that nothing that somebody types goes while alarms open and close.
  */
-export function AlarmList({ alarms, hasDevice = false }: ListProps) {
+export function AlarmList({ alarms, found }: ListProps) {
   const uuids = [...new Set(alarms.map(({ deviceAuthUuid }) => deviceAuthUuid))];
   const { data } = useLatest(uuids);
   const latest = data && Map.groupBy(data, ({ deviceAuthUuid }) => deviceAuthUuid);
   const latestOf = ({ deviceAuthUuid }: ListedAlarm) =>
     latest && (latest.get(deviceAuthUuid) ?? []);
   const isRows = useRef(false);
-  isRows.current ||= hasDevice && alarms.length > mostCards;
+  isRows.current ||= found !== undefined && alarms.length > mostCards;
   const open = alarms.filter(({ state }) => state !== 'closed');
   return (
     <>
@@ -74,36 +74,16 @@ export function AlarmList({ alarms, hasDevice = false }: ListProps) {
               key={alarm.alarmId}
               alarm={alarm}
               latest={latestOf(alarm)}
-              hasDevice={hasDevice}
+              page={open}
+              hasDevice={found !== undefined}
               isRow={isRows.current}
             />
           ))}
         </ul>
       </section>
-      {hasDevice && picked.value.size > 0 && (
-        <Selected alarms={[...picked.value.values()]} latestOf={latestOf} onEnd={clearPicked} />
-      )}
+      {found && <SelectionBar page={open} latestOf={latestOf} {...found} />}
     </>
   );
-}
-
-/** The alarms to act on. Those of earlier pages of the same filter stay among them. */
-const picked = signal<ReadonlyMap<number, ListedAlarm>>(new Map());
-
-export const clearPicked = (): void => void (picked.value = new Map());
-
-/** They are dropped when somebody else signs in. */
-effect(() => {
-  accountOf();
-  clearPicked();
-});
-
-function pick(alarms: readonly ListedAlarm[], isOn: boolean): void {
-  const next = new Map(picked.value);
-  for (const alarm of alarms)
-    if (isOn) next.set(alarm.alarmId, alarm);
-    else next.delete(alarm.alarmId);
-  picked.value = next;
 }
 
 function PickPage({ alarms }: { alarms: readonly ListedAlarm[] }) {
@@ -111,8 +91,8 @@ function PickPage({ alarms }: { alarms: readonly ListedAlarm[] }) {
     <label class="pick alarm-pick-all">
       <input
         type="checkbox"
-        checked={alarms.every(({ alarmId }) => picked.value.has(alarmId))}
-        onChange={({ currentTarget }) => pick(alarms, currentTarget.checked)}
+        checked={alarms.every(isPicked)}
+        onChange={({ currentTarget }) => pick(alarms, currentTarget.checked, alarms)}
       />
       <span>{t('fleet.selectPage')}</span>
     </label>
@@ -122,20 +102,23 @@ function PickPage({ alarms }: { alarms: readonly ListedAlarm[] }) {
 type ItemProps = {
   alarm: ListedAlarm;
   latest: readonly LatestView[] | undefined;
+  /** Those of the page that can be selected. */
+  page: readonly ListedAlarm[];
   hasDevice: boolean;
   isRow: boolean;
 };
 
-function Item({ alarm, latest, hasDevice, isRow }: ItemProps) {
+function Item({ alarm, latest, page, hasDevice, isRow }: ItemProps) {
   const [isOpen, setIsOpen] = useState(!isRow);
-  const isPicked = isRow && picked.value.has(alarm.alarmId);
+  const isOn = isRow && alarm.state !== 'closed' && isPicked(alarm);
   return (
-    <li class={isPicked ? 'is-selected' : undefined}>
+    <li class={isOn ? 'is-selected' : undefined}>
       {isRow && (
         <Row
           alarm={alarm}
           latest={latest}
-          isPicked={isPicked}
+          page={page}
+          isOn={isOn}
           isOpen={isOpen}
           onOpen={() => setIsOpen(!isOpen)}
         />
@@ -147,13 +130,13 @@ function Item({ alarm, latest, hasDevice, isRow }: ItemProps) {
   );
 }
 
-type RowProps = Pick<ItemProps, 'alarm' | 'latest'> & {
-  isPicked: boolean;
+type RowProps = Pick<ItemProps, 'alarm' | 'latest' | 'page'> & {
+  isOn: boolean;
   isOpen: boolean;
   onOpen: () => void;
 };
 
-function Row({ alarm, latest, isPicked, isOpen, onOpen }: RowProps) {
+function Row({ alarm, latest, page, isOn, isOpen, onOpen }: RowProps) {
   const { eventName, deviceName, deviceAuthUuid, state, snoozed, muted } = alarm;
   const name = eventName || t('event.unknown', { id: alarm.evId });
   const device = deviceName || t('fleet.unnamed');
@@ -164,9 +147,9 @@ function Row({ alarm, latest, isPicked, isOpen, onOpen }: RowProps) {
         {state !== 'closed' && (
           <input
             type="checkbox"
-            checked={isPicked}
+            checked={isOn}
             aria-label={t('fleet.select', { name: `${name}, ${device}` })}
-            onChange={({ currentTarget }) => pick([alarm], currentTarget.checked)}
+            onChange={({ currentTarget }) => pick([alarm], currentTarget.checked, page)}
           />
         )}
       </label>
@@ -186,109 +169,5 @@ function Row({ alarm, latest, isPicked, isOpen, onOpen }: RowProps) {
         {sayLasting(alarm)}
       </span>
     </div>
-  );
-}
-
-type SelectedProps = {
-  alarms: readonly ListedAlarm[];
-  latestOf: (alarm: ListedAlarm) => readonly LatestView[] | undefined;
-  onEnd: () => void;
-};
-
-/** So that a hundred do not take a hundred times as long as one. */
-const atOnce = 4;
-
-/** What can be done about several alarms. */
-function Selected({ alarms, latestOf, onEnd }: SelectedProps) {
-  const [asking, setAsking] = useState<'snooze' | 'close' | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [progress, setProgress] = useState<{ done: number; of: number } | null>(null);
-  const holding = alarms.filter((alarm) => whyOpen(alarm, latestOf(alarm)) !== '').length;
-  const each = async (work: (alarm: ListedAlarm) => Promise<unknown>) => {
-    setAsking(null);
-    setError(null);
-    const of = alarms.length;
-    setProgress({ done: 0, of });
-    const left = [...alarms];
-    const failures: unknown[] = [];
-    let done = 0;
-    const lane = async () => {
-      for (let next = left.pop(); next; next = left.pop()) {
-        // One that is refused does not keep the others from it.
-        await work(next).catch((thrown: unknown) => failures.push(thrown));
-        setProgress({ done: (done += 1), of });
-      }
-    };
-    await Promise.all(Array.from({ length: atOnce }, lane));
-    setProgress(null);
-    if (failures.length < of) say(count('alarms.handled', of - failures.length));
-    if (failures.length > 0) setError(failures[0]);
-    else onEnd();
-    reload('alarms/');
-    await readOpenAlarms();
-  };
-  const open = alarms.filter(({ state }) => state === 'open');
-  return (
-    <section class="selection" aria-label={t('alarms.selection')}>
-      <p class="selection-count" role="status">
-        {progress === null ? count('fleet.selected', alarms.length) : t('jobs.progress', progress)}
-      </p>
-      <div class="selection-actions">
-        {open.length > 0 && (
-          <button
-            type="button"
-            class="button button-soft"
-            disabled={progress !== null}
-            onClick={() =>
-              void each(({ alarmId, state }) =>
-                state === 'open' ? acknowledgeAlarm(alarmId) : Promise.resolve(),
-              )
-            }
-          >
-            {t('alarms.acknowledge')}
-          </button>
-        )}
-        <button
-          type="button"
-          class="button"
-          disabled={progress !== null}
-          onClick={() => setAsking('snooze')}
-        >
-          {t('alarms.snooze')}
-        </button>
-        <button
-          type="button"
-          class="button"
-          disabled={progress !== null}
-          onClick={() => setAsking('close')}
-        >
-          {t('alarms.close')}
-        </button>
-        <button type="button" class="link" onClick={onEnd}>
-          {t('act.clear')}
-        </button>
-      </div>
-      {error !== null && <Problem error={error} />}
-      {asking === 'close' && (
-        <Confirm
-          title={count('alarms.closeMany', alarms.length)}
-          action={holding > 0 ? t('alarms.closeAnyway') : t('alarms.close')}
-          onCancel={() => setAsking(null)}
-          // Only what was asked about: one that holds by now is refused, and stays open.
-          onConfirm={() => each(({ alarmId }) => closeAlarm(alarmId, { force: holding > 0 }))}
-        >
-          {holding > 0 && <p>{count('alarms.closeHolding', holding)}</p>}
-          <p class="fine">{t('alarms.closeHint')}</p>
-        </Confirm>
-      )}
-      {asking === 'snooze' && (
-        <QuietDialog
-          title={t('alarms.snooze')}
-          action={t('alarms.snooze')}
-          onCancel={() => setAsking(null)}
-          onQuiet={(quiet) => void each(({ alarmId }) => snoozeAlarm(alarmId, quiet))}
-        />
-      )}
-    </section>
   );
 }

@@ -1,7 +1,7 @@
 import { useEffect } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
 import { countWatched, type Watched } from '../../api/devices.ts';
-import { listAlarms } from '../../api/events.ts';
+import { listAlarms, toFilter } from '../../api/events.ts';
 import type { AlarmGroup, ListedAlarm } from '../../api/types.ts';
 import { here, hereWith, queryOf, setQuery } from '../../app/router.ts';
 import { onStream, openAlarms } from '../../app/stream.ts';
@@ -13,7 +13,10 @@ import { formatNumber, formatTime } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
 import { LabelFilter, Only, SearchField } from '../fleet/filter.tsx';
 import { Pager } from '../fleet/fleet-page.tsx';
-import { AlarmList, clearPicked } from './alarm-list.tsx';
+import { JobsPanel } from '../fleet/jobs.tsx';
+import { Views } from '../fleet/views.tsx';
+import { AlarmList } from './alarm-list.tsx';
+import { clearPicked } from './selection.tsx';
 
 const states = ['open', 'acknowledged', 'closed'] as const;
 
@@ -47,6 +50,7 @@ export function AlarmsPage() {
       <div class="head">
         <h1>{t('alarms.title')}</h1>
       </div>
+      <JobsPanel of="alarms" />
       <div class="tools">
         <Chips
           label={t('alarms.filter')}
@@ -59,15 +63,20 @@ export function AlarmsPage() {
           }))}
         />
         <AlarmFilters alarms={query.data?.body.alarms ?? []} />
+        <Views />
       </div>
       <Answered query={query}>
-        {({ body: { alarms, groups }, next }) => (
+        {({ body: { alarms, groups, total }, next }) => (
           <>
             {groups && event === '' && <Groups groups={groups} />}
             {alarms.length === 0 ? (
               <NoAlarms state={state} isOfAll={isOfAll && found === 0} />
             ) : (
-              <AlarmList key={which} alarms={alarms} hasDevice />
+              <AlarmList
+                key={which}
+                alarms={alarms}
+                found={{ filter: toFilter({ state, device, label, search, event }), total }}
+              />
             )}
             <Pager next={next} />
           </>

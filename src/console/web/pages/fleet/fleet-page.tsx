@@ -14,6 +14,7 @@ import { filterOf, FleetChips, LabelFilter, OtherFilters, SearchField } from './
 import { FleetTable, forgetOtherFilter } from './fleet-table.tsx';
 import { JobsPanel } from './jobs.tsx';
 import { type FleetAnswer, useFleet } from './use-fleet.ts';
+import { Views } from './views.tsx';
 
 /** All devices, one page at a time: the service filters, sorts and counts. */
 export function FleetPage() {
@@ -38,12 +39,13 @@ export function FleetPage() {
           {t('nav.add')}
         </Link>
       </div>
-      <JobsPanel />
+      <JobsPanel of="devices" />
       <div class="tools">
         <SearchField />
         <LabelFilter />
         <FleetChips counts={counts} />
         <OtherFilters />
+        <Views />
       </div>
       <section
         class={query.isOld ? 'panel panel-flush is-old' : 'panel panel-flush'}

@@ -1,23 +1,34 @@
 import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
-import { getJob, type JobEntry, listJobs, startAction, stopJob } from '../../api/devices.ts';
-import type { DeviceAction } from '../../api/types.ts';
+import {
+  getDevice,
+  getJob,
+  type JobEntry,
+  listJobs,
+  startAction,
+  stopJob,
+} from '../../api/devices.ts';
+import { type AlarmAction, startAlarmAction } from '../../api/events.ts';
+import { useLatest } from '../../api/measurements.ts';
+import type { DeviceAction, Job } from '../../api/types.ts';
 import { clock, now } from '../../app/now.ts';
 import { accountOf } from '../../app/session.ts';
+import { readOpenAlarms } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered, Problem } from '../../parts/panel.tsx';
 import { Ago } from '../../parts/status.tsx';
-import { formatNumber, formatTime } from '../../text/format.ts';
+import { formatNumber, formatTime, formatValue } from '../../text/format.ts';
 import { count, t, tryText } from '../../text/t.ts';
 
-/** Actions on many devices that are running or ended a short time ago. */
-export function JobsPanel() {
+/** Actions on many devices, or on many alarms, that are running or ended a short time ago. */
+export function JobsPanel({ of }: { of: 'devices' | 'alarms' }) {
   useEffect(followJobs, []);
-  if (jobs.value.length === 0) return null;
-  const running = jobs.value.filter(({ state }) => state === 'running');
-  const ended = jobs.value.filter(({ state }) => state !== 'running');
+  const own = jobs.value.filter((job) => isOnAlarms(job) === (of === 'alarms'));
+  if (own.length === 0) return null;
+  const running = own.filter(({ state }) => state === 'running');
+  const ended = own.filter(({ state }) => state !== 'running');
   // What ended a while ago takes a line, unless somebody must know of it.
   const isNews = ({ endedTs = 0, failures }: JobEntry) =>
     failures > 0 || endedTs > clock.value - newsMs;
@@ -65,23 +76,12 @@ effect(() => {
   jobs.value = [];
 });
 
-/** Jobs on alarms, not on devices. */
-const ofAlarms: ReadonlySet<string> = new Set([
-  'acknowledge',
-  'close',
-  'reopen',
-  'snooze',
-  'unsnooze',
-]);
-
 async function readJobs(signal?: AbortSignal): Promise<void> {
   const before = jobs.peek();
   const all = await listJobs(signal);
   const shown = all.filter(
-    ({ jobId, action, endedTs }) =>
-      !ofAlarms.has(action) &&
-      !dismissed.has(jobId) &&
-      (endedTs === undefined || endedTs > now() - shownMs),
+    ({ jobId, endedTs }) =>
+      !dismissed.has(jobId) && (endedTs === undefined || endedTs > now() - shownMs),
   );
   jobs.value = shown;
   const isRunning = (of: JobEntry[], jobId: string) =>
@@ -89,6 +89,8 @@ async function readJobs(signal?: AbortSignal): Promise<void> {
   if (!before.some(({ jobId }) => isRunning(before, jobId) && !isRunning(shown, jobId))) return;
   reload('fleet/');
   reload('labels');
+  reload('alarms/');
+  await readOpenAlarms();
 }
 
 function dismiss(jobId: string): void {
@@ -97,8 +99,14 @@ function dismiss(jobId: string): void {
 }
 
 /** Starts a job, and shows it at once. */
-export async function begin(body: DeviceAction): Promise<void> {
-  await startAction(body);
+export const begin = (body: DeviceAction): Promise<void> => beginJob(() => startAction(body));
+
+/** The same with alarms. */
+export const beginOnAlarms = (body: AlarmAction): Promise<void> =>
+  beginJob(() => startAlarmAction(body));
+
+async function beginJob(start: () => Promise<unknown>): Promise<void> {
+  await start();
   // The job has started even if this fails.
   await readJobs().catch(() => undefined);
   wake();
@@ -130,16 +138,38 @@ function followJobs(): () => void {
   };
 }
 
-/** The action that undoes it; removing devices and ending mutes cannot be undone. */
-const opposites = { label: 'unlabel', unlabel: 'label', mute: 'unmute' } as const;
-const oppositeOf = (action: string) =>
-  action in opposites ? opposites[action as keyof typeof opposites] : null;
+const alarmActions = ['acknowledge', 'close', 'reopen', 'snooze', 'unsnooze'];
+const isOnAlarms = ({ action }: Pick<JobEntry, 'action'>) => alarmActions.includes(action);
+
+/** How long the service takes back that an alarm was closed. */
+const reopenMs = 60_000;
+
+/** What undoes a job; null: nothing does, as with removed devices, or it is too late. */
+function undoOf({ jobId, action, labels, endedTs = 0 }: JobEntry): (() => Promise<void>) | null {
+  const named = labels ? { labels } : {};
+  switch (action) {
+    case 'label':
+      return () => begin({ action: 'unlabel', jobId, ...named });
+    case 'unlabel':
+      return () => begin({ action: 'label', jobId, ...named });
+    case 'mute':
+      return () => begin({ action: 'unmute', jobId });
+    case 'snooze':
+      return () => beginOnAlarms({ action: 'unsnooze', jobId });
+    case 'close':
+      return clock.value - endedTs < reopenMs
+        ? () => beginOnAlarms({ action: 'reopen', jobId })
+        : null;
+    default:
+      return null;
+  }
+}
 
 /** A job's progress and failures, and buttons to stop or undo it. */
 function JobView({ job }: { job: JobEntry }) {
   const [error, setError] = useState<unknown>(null);
-  const { jobId, state, done, of, failures, labels, endedTs } = job;
-  const opposite = oppositeOf(job.action);
+  const { jobId, state, done, of, failures, endedTs } = job;
+  const takeBack = undoOf(job);
   const run = async (work: () => Promise<unknown>) => {
     setError(null);
     await work().catch(setError);
@@ -151,7 +181,7 @@ function JobView({ job }: { job: JobEntry }) {
     });
   const undo = () =>
     run(async () => {
-      if (opposite) await begin({ action: opposite, jobId, ...(labels ? { labels } : {}) });
+      await takeBack?.();
       dismiss(jobId);
     });
   const text = sayJob(job);
@@ -169,7 +199,7 @@ function JobView({ job }: { job: JobEntry }) {
           </button>
         ) : (
           <>
-            {opposite && done > failures && (
+            {takeBack && done > failures && (
               <button type="button" class="button" onClick={() => void undo()}>
                 {t('jobs.undo')}
               </button>
@@ -190,7 +220,9 @@ function JobView({ job }: { job: JobEntry }) {
       )}
       {failures > 0 && (
         <details class="job-failures">
-          <summary>{count('jobs.failed', failures)}</summary>
+          <summary>
+            {count(isOnAlarms(job) ? 'jobs.failedAlarms' : 'jobs.failed', failures)}
+          </summary>
           <Failures jobId={jobId} failures={failures} />
         </details>
       )}
@@ -211,6 +243,14 @@ function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): string {
         return t(`jobs.${action}.${tense}`, { label });
       case 'mute':
         return t(`jobs.mute.${tense}`, { time: untilTs === undefined ? '' : formatTime(untilTs) });
+      case 'snooze':
+        return t(`jobs.snooze.${tense}`, {
+          time: untilTs === undefined ? '' : formatTime(untilTs),
+        });
+      case 'acknowledge':
+      case 'close':
+      case 'reopen':
+      case 'unsnooze':
       case 'unmute':
       case 'remove':
         return t(`jobs.${action}.${tense}`);
@@ -220,8 +260,30 @@ function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): string {
     }
   })();
   const number = state === 'running' ? of : done - failures;
-  const text = `${what}: ${count('fleet.devices', number)}`;
+  const text = `${what}: ${count(isOnAlarms({ action }) ? 'jobs.alarms' : 'fleet.devices', number)}`;
   return state === 'stopped' ? `${text} (${t('jobs.stopped')})` : text;
+}
+
+type FailedAlarmProps = NonNullable<Job['failedAlarms']>[number];
+
+/** An alarm, by the value that keeps it open, and its device. */
+function FailedAlarm({ deviceAuthUuid, reason, values = [] }: FailedAlarmProps) {
+  const { data = [] } = useLatest(deviceAuthUuid === undefined ? [] : [deviceAuthUuid]);
+  const device = useQuery(`device/${deviceAuthUuid}`, async (signal) =>
+    deviceAuthUuid === undefined ? null : getDevice(deviceAuthUuid, signal),
+  ).data?.device;
+  const said = values.map(({ sId, val, ts }) => {
+    const sense = data.find((each) => each.sId === sId);
+    return `${sense?.name ?? sId} ${formatValue(val, sense)} (${formatTime(ts)})`;
+  });
+  return (
+    <li>
+      {deviceAuthUuid !== undefined && (
+        <Link to={`devices/${deviceAuthUuid}`}>{device?.name || deviceAuthUuid}</Link>
+      )}{' '}
+      {tryText(`jobs.reason.${reason}`, reason)} {said.join(', ')}
+    </li>
+  );
 }
 
 const shown = 100;
@@ -231,9 +293,12 @@ function Failures({ jobId, failures }: { jobId: string; failures: number }) {
   const query = useQuery(`job/${jobId}/${failures}`, (signal) => getJob(jobId, signal));
   return (
     <Answered query={query}>
-      {({ failed }) => (
+      {({ failed, failedAlarms = [] }) => (
         <>
           <ul class="failures">
+            {failedAlarms.slice(0, shown).map((one) => (
+              <FailedAlarm key={one.alarmId} {...one} />
+            ))}
             {failed.slice(0, shown).map(({ deviceAuthUuid, reason }) => (
               <li key={deviceAuthUuid}>
                 {reason === 'no-such-device' ? (

@@ -1,0 +1,188 @@
+import { effect, signal } from '@preact/signals';
+import { useState } from 'preact/hooks';
+import type { AlarmAction, AlarmFilter } from '../../api/events.ts';
+import type { LatestView, ListedAlarm } from '../../api/types.ts';
+import { accountOf } from '../../app/session.ts';
+import { Dialog } from '../../parts/dialog.tsx';
+import { type Quiet } from '../../parts/form.tsx';
+import { Problem } from '../../parts/panel.tsx';
+import { count, t } from '../../text/t.ts';
+import { beginOnAlarms } from '../fleet/jobs.tsx';
+import { whyOpen } from './about.ts';
+import { QuietDialog } from './alarm-actions.tsx';
+
+/** The alarms to act on: named ones, also of other pages of the list, or all that its filter finds. */
+type Selection =
+  { kind: 'some'; alarms: ReadonlyMap<number, ListedAlarm> } | { kind: 'all'; filter: AlarmFilter };
+
+const none: Selection = { kind: 'some', alarms: new Map() };
+const selection = signal<Selection>(none);
+
+export const clearPicked = (): void => void (selection.value = none);
+
+/** They are dropped when somebody else signs in. */
+effect(() => {
+  accountOf();
+  clearPicked();
+});
+
+export const isPicked = ({ alarmId }: ListedAlarm): boolean => {
+  const { value } = selection;
+  return value.kind === 'all' || value.alarms.has(alarmId);
+};
+
+/** Selects or deselects alarms. If all that match were selected, only those of `page` stay selected. */
+export function pick(
+  alarms: readonly ListedAlarm[],
+  isOn: boolean,
+  page: readonly ListedAlarm[],
+): void {
+  const { value } = selection;
+  const byId = (of: readonly ListedAlarm[]) => of.map((each) => [each.alarmId, each] as const);
+  const next = new Map(value.kind === 'some' ? value.alarms : byId(page));
+  for (const [alarmId, alarm] of byId(alarms))
+    if (isOn) next.set(alarmId, alarm);
+    else next.delete(alarmId);
+  selection.value = { kind: 'some', alarms: next };
+}
+
+type BarProps = {
+  /** Those of the page that can be selected. */
+  page: readonly ListedAlarm[];
+  /** What the list shows, and how many alarms that finds. */
+  filter: AlarmFilter;
+  total: number;
+  latestOf: (alarm: ListedAlarm) => readonly LatestView[] | undefined;
+};
+
+/** How many alarms are selected, what can be done with them in one go, and a button that selects all that match. */
+export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
+  const [asking, setAsking] = useState<'snooze' | 'close' | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const { value: chosen } = selection;
+  const some = chosen.kind === 'some' ? [...chosen.alarms.values()] : null;
+  const number = some ? some.length : total;
+  if (number === 0) return null;
+  const begin = async (action: Omit<AlarmAction, 'alarmIds' | 'filter'>) => {
+    setAsking(null);
+    setError(null);
+    const which = some
+      ? { alarmIds: some.map(({ alarmId }) => alarmId) }
+      : chosen.kind === 'all' && { filter: chosen.filter };
+    try {
+      await beginOnAlarms({ ...action, ...which });
+      clearPicked();
+    } catch (thrown) {
+      setError(thrown);
+    }
+  };
+  const isWhole = some !== null && page.every(isPicked) && total > number;
+  return (
+    <section class="selection" aria-label={t('alarms.selection')}>
+      <p class="selection-count" role="status">
+        {some ? count('fleet.selected', number) : count('alarms.allSelected', number)}
+      </p>
+      {isWhole && (
+        <button
+          type="button"
+          class="link"
+          onClick={() => (selection.value = { kind: 'all', filter })}
+        >
+          {count('alarms.selectAll', total)}
+        </button>
+      )}
+      <div class="selection-actions">
+        {(some ? some.some(({ state }) => state === 'open') : filter.state === 'open') && (
+          <button
+            type="button"
+            class="button button-soft"
+            onClick={() => void begin({ action: 'acknowledge' })}
+          >
+            {t('alarms.acknowledge')}
+          </button>
+        )}
+        <button type="button" class="button" onClick={() => setAsking('snooze')}>
+          {t('alarms.snooze')}
+        </button>
+        <button type="button" class="button" onClick={() => setAsking('close')}>
+          {t('alarms.close')}
+        </button>
+        <button type="button" class="link" onClick={clearPicked}>
+          {t('act.clear')}
+        </button>
+      </div>
+      {error !== null && <Problem error={error} />}
+      {asking === 'close' && (
+        <CloseDialog
+          number={number}
+          holding={some && some.filter((one) => whyOpen(one, latestOf(one)) !== '').length}
+          onCancel={() => setAsking(null)}
+          onClose={(how) => void begin({ action: 'close', ...how })}
+        />
+      )}
+      {asking === 'snooze' && (
+        <QuietDialog
+          title={t('alarms.snooze')}
+          action={t('alarms.snooze')}
+          onCancel={() => setAsking(null)}
+          onQuiet={(quiet: Quiet) => void begin({ action: 'snooze', ...quiet })}
+        />
+      )}
+    </section>
+  );
+}
+
+type CloseProps = {
+  number: number;
+  /** How many of them are not over; null: only the service knows. */
+  holding: number | null;
+  onCancel: () => void;
+  onClose: (how: { force?: boolean; note?: string }) => void;
+};
+
+/** Those that are not over stay open, unless somebody says otherwise. */
+function CloseDialog({ number, holding, onCancel, onClose }: CloseProps) {
+  const [isForced, setIsForced] = useState(false);
+  const [note, setNote] = useState('');
+  const send = (event: SubmitEvent) => {
+    event.preventDefault();
+    const text = note.trim();
+    onClose({ ...(isForced ? { force: true } : {}), ...(text === '' ? {} : { note: text }) });
+  };
+  return (
+    <Dialog title={count('alarms.closeMany', number)} onClose={onCancel}>
+      <form class="form" onSubmit={send}>
+        {holding !== null && holding > 0 && <p>{count('alarms.closeHolding', holding)}</p>}
+        {holding !== 0 && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={isForced}
+              onChange={({ currentTarget }) => setIsForced(currentTarget.checked)}
+            />
+            <span>{t('alarms.closeForced')}</span>
+          </label>
+        )}
+        <p class="fine">{t('alarms.closeHint')}</p>
+        <label class="field">
+          <span>{t('alarms.note')}</span>
+          <input
+            name="note"
+            value={note}
+            maxLength={1_000}
+            autocomplete="off"
+            onInput={({ currentTarget }) => setNote(currentTarget.value)}
+          />
+        </label>
+        <div class="dialog-buttons">
+          <button type="button" class="button" onClick={onCancel}>
+            {t('common.cancel')}
+          </button>
+          <button type="submit" class="button button-main">
+            {t('alarms.close')}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
