@@ -126,8 +126,9 @@ function end(
 }
 
 /**
- * A silence for which an alarm opened: measurements of its sense between these times, ms (exclusive), show that there was
- * none. They begin with the last one that was heard, and last as long as the sense may be silent, by the device's clock.
+ * A silence for which an alarm opened: measurements of its sense between these times, ms (exclusive), show that there
+ * was none. They begin with the last one that was heard, and last as long as the sense may be silent, by the device's
+ * clock.
  */
 export type Silence = { sId: string; afterTs: number; beforeTs: number };
 
