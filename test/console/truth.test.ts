@@ -782,6 +782,30 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByRole('button', { name: 'Remove the view Wagons' }).click();
     await page.getByRole('link', { name: 'Wagons' }).waitFor({ state: 'detached' });
     type Counts = { counts: Record<string, number> };
+    type Configured = { device: object; module: object[] };
+    // By a value, by one beyond its limit, and by the version of the software.
+    const { uuid: hot, send } = await addDevice('Kettle', [temperature]);
+    const kettle = await call<Configured>('GET', `/v2/devices/${hot}/configuration`);
+    await call('PUT', `/v2/devices/${hot}/configuration`, {
+      device: { ...kettle.device, swVersion: '2.7' },
+      module: kettle.module,
+    });
+    await send({ sId: '0x10', val: 81.5 });
+    await page.goto(`${service.url}/console/?search=kettle`);
+    await page.getByText('1 to 1 of 1').waitFor();
+    const found = async (value: string, filter: string) => {
+      await page.getByText('More filters', { exact: true }).click();
+      await page.getByLabel('Number').fill(value);
+      await page.getByLabel('Software version').fill('2.7');
+      await page.getByRole('button', { name: 'Filter', exact: true }).click();
+      await page.getByText(filter).waitFor();
+    };
+    await found('81', '0x10 above 81');
+    await page.getByText('Software 2.7').waitFor();
+    await page.getByText('1 to 1 of 1').waitFor();
+    await found('82', '0x10 above 82');
+    await page.getByText('No matching devices').waitFor();
+    await chip(/^All 0$/).waitFor();
     const { counts } = await call<Counts>(
       'GET',
       '/v2/devices?counts=true&label=rolling&search=wagon&presence=online',
