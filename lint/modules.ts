@@ -137,7 +137,7 @@ export const modules: Module[] = [
   featureModule('broker-hooks', 'contract/ db/ http/ lib/ errors.ts'),
   featureModule('devices', 'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureModule('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
-  featureModule('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
+  featureModule('profiles', 'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureModule('exports', 'db/ http/ lib/ errors.ts'),
   featureModule('streams', 'bus/ contract/ db/ devices/select.ts http/ lib/ quotas/ errors.ts'),
   featureModule(

@@ -83,6 +83,15 @@ export async function insertEntry(sql: Sql, accountId: number, entry: NewEntry):
   );
 }
 
+/** Devices that one entry names. */
+const mostNamed = 200;
+
+/** The devices of an entry about many: how many, and the first of them. */
+export const detailsOfDevices = (uuids: readonly string[]): AuditDetails => ({
+  devices: uuids.length,
+  deviceAuthUuids: uuids.slice(0, mostNamed),
+});
+
 /** Writes several entries. */
 export async function insertEntries(
   sql: Sql,
@@ -214,6 +223,8 @@ export const AuditKind = z
     'device-muted',
     'device-unmuted',
     'bulk-action',
+    'profile-installed',
+    'configuration-changed',
     'push-token-added',
     'push-token-removed',
     'key-made',
@@ -308,7 +319,7 @@ export function auditRoutes({ db }: { db: Sql }): Route[] {
       summary: 'Get the security audit trail',
       description:
         'Logins and refused logins, ended sessions, passwords, settings, devices and their ' +
-        "tokens, and the operator's actions. Newest first. A Link header names the next page.",
+        "tokens, profiles, configurations, actions on alarms and on many devices, and the operator's actions. Newest first. A Link header names the next page.",
       tag: 'Accounts',
       auth: 'account',
       errors: [],

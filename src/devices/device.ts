@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { doneBy, insertEntry } from '../audit/audit.ts';
 import type { Bus } from '../bus/bus.ts';
 import { Configuration, sensesOf } from '../contract/configuration.ts';
 import { awaitingAnswer, type ProfileState } from '../contract/profile.ts';
@@ -265,6 +266,14 @@ export function configureRoute({
         if (found === null) throw noSuchDevice();
         const sIds = [...sensesOf(body).keys()];
         await onConfigured(tx, { deviceId: found, uuid, accountId }, sIds, request.receivedTs);
+        const { name = '' } = body.device;
+        const details = { deviceAuthUuid: uuid, ...(name && { name }) };
+        const entry = {
+          kind: 'configuration-changed',
+          ...doneBy(account, request),
+          details,
+        } as const;
+        await insertEntry(tx, accountId, entry);
         return found;
       });
       bus.publish('device', { deviceId, uuid, push: 'configuration' });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Actor, insertEntry } from '../audit/audit.ts';
+import { type Actor, detailsOfDevices, insertEntry } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import { type DatabaseErrorKind, kindOf } from '../db/errors.ts';
 import { jobsLock } from '../db/locks.ts';
@@ -588,9 +588,6 @@ export function createStartJob({ db, limitsOf, believedTs, onStarted }: StartJob
   };
 }
 
-/** Devices that one entry of the audit trail names. */
-const mostAudited = 200;
-
 async function auditJob(
   tx: Sql,
   { accountId, action, actor, ts }: NewJob,
@@ -604,8 +601,8 @@ async function auditJob(
     jobId,
     action: name,
     ...(labels ? { labels } : {}),
-    ['devices' in targets ? 'devices' : 'alarms']: uuids.length,
-    deviceAuthUuids: [...new Set(uuids)].slice(0, mostAudited),
+    ...('alarms' in targets ? { alarms: targets.alarms.length } : {}),
+    ...detailsOfDevices([...new Set(uuids)]),
   };
   await insertEntry(tx, accountId, { kind: 'bulk-action', actor, ts, details });
 }

@@ -67,7 +67,10 @@ export async function installProfile(
   accountId: number,
   request: ProfileInstall,
   labels: readonly string[] | null = null,
-  onInstalled: (tx: Sql, pId: string) => Promise<void> = async () => undefined,
+  onInstalled: (
+    tx: Sql,
+    installed: { pId: string; uuids: string[]; purposes: readonly Purpose[] },
+  ) => Promise<void> = async () => undefined,
 ): Promise<{ pId: string; warnings: Warning[] }> {
   const uuids = normalize(request.deviceAuthUuids);
   const limits = limitsOf(accountId);
@@ -82,7 +85,7 @@ export async function installProfile(
   const installing = { accountId, uuids, labels, text, problems, quotas, silenceMs };
   const install = async (tx: Sql) => {
     const installed = await installWithin(tx, installing);
-    await onInstalled(tx, installed.pId);
+    await onInstalled(tx, { pId: installed.pId, uuids, purposes });
     return installed;
   };
   const { pId, targets } = await retryDeadlock(() => db.transaction(install));

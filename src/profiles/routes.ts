@@ -5,6 +5,8 @@ import {
   warnOfNumberForms,
   warnOfUnknown,
 } from '../contract/warnings.ts';
+import { detailsOfDevices, doneBy, insertEntry } from '../audit/audit.ts';
+import { cutText } from '../contract/purpose.ts';
 import { DomainError } from '../errors.ts';
 import { labelsOf } from '../http/router.ts';
 import { defineRoute } from '../http/route.ts';
@@ -31,6 +33,10 @@ function warnOf(schema: z.ZodType, sent: unknown, body?: ProfileInstall): Warnin
   return joinWarnings(warnOfUnknown(schema, sent), ofNumbers);
 }
 
+/** Of an entry in the audit trail. */
+const mostNames = 20;
+const mostOfName = 100;
+
 function install(deps: InstallDeps): Route {
   const runFairly = createFairRunner(2);
   return defineRoute({
@@ -55,10 +61,19 @@ function install(deps: InstallDeps): Route {
       let warnings = before;
       const { pId, timestamp } = await once<{ pId: string; timestamp: number }>(async (keep) => {
         const timestamp = request.now();
+        const by = doneBy(account, request);
         const install = () =>
-          installProfile(deps, accountId, body, labelsOf(account), async (tx, pId) =>
-            keep?.(tx, { pId, timestamp }),
-          );
+          installProfile(deps, accountId, body, labelsOf(account), async (tx, installed) => {
+            const { pId, uuids, purposes } = installed;
+            await keep?.(tx, { pId, timestamp });
+            const names = purposes.map(({ name, puId }) => cutText(name ?? `${puId}`, mostOfName));
+            const details = {
+              pId,
+              purposes: names.slice(0, mostNames),
+              ...detailsOfDevices(uuids),
+            };
+            await insertEntry(tx, accountId, { kind: 'profile-installed', ...by, details });
+          });
         const installed = await runFairly(accountId, install);
         warnings = joinWarnings(before, installed.warnings);
         return { pId: installed.pId, timestamp };

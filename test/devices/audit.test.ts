@@ -36,6 +36,39 @@ describe.each(databaseKinds)('the audit trail of devices on %s', (kind) => {
     ]);
   });
 
+  test('records profiles with the names of their purposes, and configurations with the name of the device', async () => {
+    const token = await app.account();
+    const { uuid } = await app.device(token);
+    const purpose = { puId: 1, name: 'Cold room', initStId: 1, states: [{ stId: 1, events: [] }] };
+    const install = { deviceAuthUuids: [uuid], purposes: [purpose, { ...purpose, puId: 2 }] };
+    const installed = await app.call('POST', '/v2/devices/profile', { token, body: install });
+    expect(installed.status).toBe(200);
+    const path = `/v2/devices/${uuid}/configuration`;
+    const body = { device: { name: 'Cellar' }, module: [] };
+    expect((await app.call('PUT', path, { token, body })).status).toBe(200);
+    const nobody = { ...install, deviceAuthUuids: [uuid, crypto.randomUUID()] };
+    await app.call('POST', '/v2/devices/profile', { token, body: nobody });
+    const entries = (await list(token)).map(({ kind, by, details }) => ({ kind, by, details }));
+    expect(entries.slice(0, 2)).toEqual([
+      {
+        kind: 'configuration-changed',
+        by: 'session',
+        details: { deviceAuthUuid: uuid, name: 'Cellar' },
+      },
+      {
+        kind: 'profile-installed',
+        by: 'session',
+        details: {
+          pId: installed.body['pId'],
+          purposes: ['Cold room', 'Cold room'],
+          devices: 1,
+          deviceAuthUuids: [uuid],
+        },
+      },
+    ]);
+    expect(entries).toHaveLength(3);
+  });
+
   test('records no refused request', async () => {
     const token = await app.account();
     const body = { device: {}, module: [] };

@@ -17,7 +17,7 @@ const groups = {
     'reset-link-made,email-change-asked,email-change-refused,email-changed,settings-changed,' +
     'push-token-added,push-token-removed,key-made,key-revoked,quota-changed,quota-near,quota-used-up,sms-allowed,sms-denied,disabled,enabled',
   devices:
-    'device-added,device-removed,device-token-rotated,device-token-revoked,device-token-retired,bulk-action',
+    'device-added,device-removed,device-token-rotated,device-token-revoked,device-token-retired,profile-installed,configuration-changed,bulk-action',
   alarms:
     'alarm-acknowledged,alarm-closed,alarm-reopened,alarm-snoozed,alarm-unsnoozed,device-muted,device-unmuted,bulk-action',
 } as const;
@@ -107,6 +107,7 @@ function Entry({ entry }: { entry: AuditEntry }) {
 /** What matters to people: names rather than identifiers. */
 function detailsOf(details: AuditEntry['details']): string[] {
   const { userAgent, name, email, changed, scopes, reason, quota, value } = details;
+  const { action, labels, purposes, devices, alarms } = details;
   const fields = Array.isArray(changed)
     ? changed.map((field) => tryText(`audit.field.${field}`, field)).join(', ')
     : '';
@@ -116,6 +117,11 @@ function detailsOf(details: AuditEntry['details']): string[] {
     typeof email === 'string' ? email : '',
     fields,
     Array.isArray(scopes) ? scopes.join(', ') : '',
+    typeof action === 'string' ? tryText(`audit.action.${action}`, action) : '',
+    Array.isArray(labels) ? labels.join(', ') : '',
+    Array.isArray(purposes) ? purposes.join(', ') : '',
+    typeof alarms === 'number' ? count('audit.alarms', alarms) : '',
+    typeof devices === 'number' ? count('audit.devices', devices) : '',
     typeof reason === 'string' ? tryText(`audit.reason.${reason}`, reason) : '',
     quota === undefined
       ? ''
