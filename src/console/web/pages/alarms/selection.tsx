@@ -3,13 +3,12 @@ import { useState } from 'preact/hooks';
 import type { AlarmAction, AlarmFilter } from '../../api/events.ts';
 import type { LatestView, ListedAlarm } from '../../api/types.ts';
 import { accountOf } from '../../app/session.ts';
-import { Dialog } from '../../parts/dialog.tsx';
 import { type Quiet } from '../../parts/form.tsx';
 import { Problem } from '../../parts/panel.tsx';
 import { count, t } from '../../text/t.ts';
 import { beginOnAlarms } from '../fleet/jobs.tsx';
 import { whyOpen } from './about.ts';
-import { QuietDialog } from './alarm-actions.tsx';
+import { NoteDialog, QuietDialog } from './alarm-actions.tsx';
 
 /** The alarms to act on: named ones, also of other pages of the list, or all that its filter finds. */
 type Selection =
@@ -57,7 +56,7 @@ type BarProps = {
 
 /** How many alarms are selected, what can be done with them in one go, and a button that selects all that match. */
 export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
-  const [asking, setAsking] = useState<'snooze' | 'close' | null>(null);
+  const [asking, setAsking] = useState<'note' | 'snooze' | 'close' | null>(null);
   const [error, setError] = useState<unknown>(null);
   const { value: chosen } = selection;
   const some = chosen.kind === 'some' ? [...chosen.alarms.values()] : null;
@@ -76,12 +75,16 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
       setError(thrown);
     }
   };
+  const isAnyOpen = some ? some.some(({ state }) => state === 'open') : filter.state === 'open';
   const isWhole = some !== null && page.every(isPicked) && total > number;
   return (
     <section class="selection" aria-label={t('alarms.selection')}>
       <p class="selection-count" role="status">
         {some ? count('fleet.selected', number) : count('alarms.allSelected', number)}
       </p>
+      <button type="button" class="link" onClick={clearPicked}>
+        {t('act.clear')}
+      </button>
       {isWhole && (
         <button
           type="button"
@@ -92,7 +95,7 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
         </button>
       )}
       <div class="selection-actions">
-        {(some ? some.some(({ state }) => state === 'open') : filter.state === 'open') && (
+        {isAnyOpen && (
           <button
             type="button"
             class="button button-soft"
@@ -107,11 +110,22 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
         <button type="button" class="button" onClick={() => setAsking('close')}>
           {t('alarms.close')}
         </button>
-        <button type="button" class="link" onClick={clearPicked}>
-          {t('act.clear')}
-        </button>
+        {isAnyOpen && (
+          <button type="button" class="link" onClick={() => setAsking('note')}>
+            {t('alarms.withNote')}
+          </button>
+        )}
       </div>
       {error !== null && <Problem error={error} />}
+      {asking === 'note' && (
+        <NoteDialog
+          title={t('alarms.withNote')}
+          action={t('alarms.acknowledge')}
+          hint={t('alarms.noteHint')}
+          onCancel={() => setAsking(null)}
+          onSend={(note) => void begin({ action: 'acknowledge', ...(note ? { note } : {}) })}
+        />
+      )}
       {asking === 'close' && (
         <CloseDialog
           number={number}
@@ -143,46 +157,27 @@ type CloseProps = {
 /** Those that are not over stay open, unless somebody says otherwise. */
 function CloseDialog({ number, holding, onCancel, onClose }: CloseProps) {
   const [isForced, setIsForced] = useState(false);
-  const [note, setNote] = useState('');
-  const send = (event: SubmitEvent) => {
-    event.preventDefault();
-    const text = note.trim();
-    onClose({ ...(isForced ? { force: true } : {}), ...(text === '' ? {} : { note: text }) });
-  };
   return (
-    <Dialog title={count('alarms.closeMany', number)} onClose={onCancel}>
-      <form class="form" onSubmit={send}>
-        {holding !== null && holding > 0 && <p>{count('alarms.closeHolding', holding)}</p>}
-        {holding !== 0 && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={isForced}
-              onChange={({ currentTarget }) => setIsForced(currentTarget.checked)}
-            />
-            <span>{t('alarms.closeForced')}</span>
-          </label>
-        )}
-        <p class="fine">{t('alarms.closeHint')}</p>
-        <label class="field">
-          <span>{t('alarms.note')}</span>
+    <NoteDialog
+      title={count('alarms.closeMany', number)}
+      action={t('alarms.close')}
+      hint={t('alarms.closeHint')}
+      onCancel={onCancel}
+      onSend={(note) =>
+        onClose({ ...(isForced ? { force: true } : {}), ...(note === '' ? {} : { note }) })
+      }
+    >
+      {holding !== null && holding > 0 && <p>{count('alarms.closeHolding', holding)}</p>}
+      {holding !== 0 && (
+        <label class="check">
           <input
-            name="note"
-            value={note}
-            maxLength={1_000}
-            autocomplete="off"
-            onInput={({ currentTarget }) => setNote(currentTarget.value)}
+            type="checkbox"
+            checked={isForced}
+            onChange={({ currentTarget }) => setIsForced(currentTarget.checked)}
           />
+          <span>{t('alarms.closeForced')}</span>
         </label>
-        <div class="dialog-buttons">
-          <button type="button" class="button" onClick={onCancel}>
-            {t('common.cancel')}
-          </button>
-          <button type="submit" class="button button-main">
-            {t('alarms.close')}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+      )}
+    </NoteDialog>
   );
 }
