@@ -90,7 +90,7 @@ const config = await loadConfig({
   SMTP_URL: mail.url,
 });
 const service = await startService(
-  { ...config, console: { enabled: false } },
+  { ...config, console: { ...config.console, enabled: false } },
   pino({ level: 'silent' }),
 );
 releases.defer(() => service.close());

@@ -127,7 +127,15 @@ const settings: SettingsInput = {
   },
 
   /** The web console below /console/, to which `/` leads; false: the service neither builds nor serves it. */
-  console: { enabled: true },
+  console: {
+    enabled: true,
+    /**
+     * A server of map tiles, for maps with streets: null asks nobody, and maps show the outlines of the continents.
+     * `url` has {z}, {x} and {y}, such as https://tiles.example.org/{z}/{x}/{y}.png; `attribution` is shown on the map.
+     * Whoever runs that server sees which places are looked at.
+     */
+    tiles: null,
+  },
 
   /**
    * What one account may have and do (docs/quotas.md). Days are days of UTC. `npm run account -- quota <email>

@@ -83,7 +83,7 @@ const closing =
     if (!own) return text ? 'alarm-noted' : null;
     const { tx, ts } = held;
     const set = closedByPerson(own, ts);
-    const { beganTs, overTs } = own;
+    const { beganTs, overTs, filledTs } = own;
     await changeAlarms(held.tx, [{ alarmId, change: 'closed', ts, set }]);
     await dropPlanned(tx, [alarmId]);
     if (own.announcement > 0)
@@ -96,6 +96,7 @@ const closing =
             closedTs: ts,
             beganTs,
             overTs,
+            filledTs,
             lastedWithState: own.movedTo !== null,
           },
         ],

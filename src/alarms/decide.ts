@@ -10,7 +10,13 @@ import {
 } from '../notifications/enqueue.ts';
 import { dropPlanned } from '../notifications/outbox.ts';
 import { listEnded } from './holds.ts';
-import { type FindExtremes, type FindNewest, keepExtremes, noteLate } from './values.ts';
+import {
+  type FindExtremes,
+  type FindNewest,
+  type FindWithin,
+  keepExtremes,
+  noteLate,
+} from './values.ts';
 import { countsAs } from './rows.ts';
 import {
   type Alarm,
@@ -229,9 +235,11 @@ async function finishClosed(
   { notifying, nowTs }: SaveDeps,
 ): Promise<void> {
   const closed = drafts.flatMap(({ alarm }): ClosedAlarm[] => {
-    const { alarmId, closedBy, closedTs, announcement, movedTo, beganTs, overTs } = alarm;
+    const { alarmId, closedBy, closedTs, announcement, movedTo } = alarm;
+    const { beganTs, overTs, filledTs } = alarm;
     if (closedBy === null || closedTs === null || announcement === 0) return [];
-    return [{ alarmId, closedBy, closedTs, beganTs, overTs, lastedWithState: movedTo !== null }];
+    const lasted = { beganTs, overTs, filledTs, lastedWithState: movedTo !== null };
+    return [{ alarmId, closedBy, closedTs, ...lasted }];
   });
   if (closed.length === 0) return;
   await dropPlanned(
@@ -407,6 +415,7 @@ type RunAlarmsDeps = Pick<DecideDeps, 'rules' | 'notifying'> & {
   findNewestTs: (tx: Sql, senses: { deviceId: number; sId: string }[]) => Promise<NewestTs>;
   findNewest: FindNewest;
   findExtremes: FindExtremes;
+  findWithin: FindWithin;
   /** Alarms of these devices have changed; the change is committed. */
   onChanged: (changed: ChangedDevices) => void;
 };
@@ -567,7 +576,7 @@ export function startAlarmTimer(options: TimerOptions): AlarmTimer {
 
   /** Beside the rest, because a range of measurements takes long to read, and nobody waits for its extreme. */
   function keep(): void {
-    keeping ??= keepExtremes(options.db, options.findExtremes, clock(), onError)
+    keeping ??= keepExtremes(options.db, options, clock(), onError)
       .catch(onError)
       .finally(() => {
         keeping = null;

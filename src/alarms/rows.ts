@@ -11,7 +11,7 @@ import type { EventName } from '../contract/event.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { askedOf } from './values.ts';
-import { type Alarm, nameKey, type Quiet } from './rules.ts';
+import { type Alarm, nameKey, type Quiet, silenceOf } from './rules.ts';
 
 /** A row as it is read, with flat columns for places and events. */
 export type AlarmRow = Omit<Alarm, 'device' | 'of' | 'movedTo'> & {
@@ -33,6 +33,7 @@ export const alarmColumns = `
   a.is_reported as "isReported", a.is_global as "isGlobal", a.since_at as "sinceTs",
   a.last_firing_at as "lastFiringTs", a.firings, a.began_at as "beganTs",
   a.began_arrived_at as "beganArrivedTs", a.over_at as "overTs", a.over_arrived_at as "overArrivedTs",
+  a.filled_at as "filledTs",
   a.event, a.actions, a.s_ids as "sIds", a.conditions, a.fired_with as "firedWith",
   a.moved_pu_id as "movedPuId", a.moved_st_id as "movedStId", a.ends_at as "endsTs", a.ends_as as "endsAs",
   a.expires_at as "expiresTs", a.told, a.not_notified as "notNotified", a.announced_at as "announcedTs",
@@ -57,6 +58,7 @@ const changing = [
   ['firings', 'integer', 'r.firings'],
   ['over_at', 'bigint', 'ms_to_timestamp(r.over_at)'],
   ['over_arrived_at', 'bigint', 'ms_to_timestamp(r.over_arrived_at)'],
+  ['filled_at', 'bigint', 'ms_to_timestamp(r.filled_at)'],
   ['moved_pu_id', 'integer', 'r.moved_pu_id'],
   ['moved_st_id', 'integer', 'r.moved_st_id'],
   ['ends_at', 'bigint', 'ms_to_timestamp(r.ends_at)'],
@@ -162,6 +164,7 @@ function toColumns(alarm: Alarm): Record<Column, unknown> {
     began_arrived_at: alarm.beganArrivedTs,
     over_at: alarm.overTs,
     over_arrived_at: alarm.overArrivedTs,
+    filled_at: alarm.filledTs,
     s_ids: alarm.sIds,
     conditions: alarm.conditions,
     fired_with: alarm.firedWith,
@@ -187,7 +190,9 @@ function toColumns(alarm: Alarm): Record<Column, unknown> {
     closed_at: alarm.closedTs,
     closed_by: alarm.closedBy,
     extreme_due_at:
-      alarm.closedTs !== null && askedOf(alarm, alarm.closedTs) ? alarm.closedTs : null,
+      alarm.closedTs !== null && (askedOf(alarm, alarm.closedTs) ?? silenceOf(alarm))
+        ? alarm.closedTs
+        : null,
     severity: severityOf(alarm.actions),
     again_at: alarm.againTs,
     closed_with: alarm.closedWith,
@@ -472,6 +477,7 @@ export function toAlarmView(alarm: Alarm, context: AlarmContext): AlarmView {
     beganArrivedTs: alarm.beganArrivedTs,
     overTs: alarm.overTs,
     overArrivedTs: alarm.overArrivedTs,
+    filledTs: alarm.filledTs,
     values: context.values ?? event.cause.senses,
     told,
     notNotified,

@@ -114,6 +114,7 @@ function end(
   if (alarm.endsTs !== null) return;
   alarm.overTs = Math.max(ts, alarm.beganTs ?? ts);
   alarm.overArrivedTs = nowTs;
+  if (alarm.conditions.length === 1 && fills(silenceOf(alarm), ts)) alarm.filledTs = ts;
   const { keepMs = 0 } = alarm.actions;
   if (keepMs === 0) {
     close(device, draft, as, nowTs);
@@ -123,6 +124,30 @@ function end(
   alarm.endsAs = as;
   note(draft, 'ending');
 }
+
+/**
+ * A silence for which an alarm opened: measurements of its sense between these times, ms (exclusive), show that there
+ * was none. They begin with the last one that was heard, and last as long as the sense may be silent, by the device's
+ * clock.
+ */
+export type Silence = { sId: string; afterTs: number; beforeTs: number };
+
+/** The first silence among the causes of an alarm; null if there is none, or its sense was never heard. */
+export function silenceOf({
+  conditions,
+  firedWith,
+}: Pick<Alarm, 'conditions' | 'firedWith'>): Silence | null {
+  for (const { sId, threshold } of conditions) {
+    const { noneForMs } = threshold;
+    const last = firedWith.find((value) => value.sId === sId);
+    if (typeof noneForMs === 'number' && last)
+      return { sId, afterTs: last.ts, beforeTs: last.ts + noneForMs };
+  }
+  return null;
+}
+
+const fills = (silence: Silence | null, ts: number) =>
+  silence !== null && ts > silence.afterTs && ts < silence.beforeTs;
 
 /** When an alarm closes by itself, and as what; null if it does not. */
 function dueClosing({ endsTs, endsAs, expiresTs }: Alarm): { ts: number; as: Closing } | null {
@@ -283,6 +308,7 @@ export type Alarm = {
   beganArrivedTs: number | null;
   overTs: number | null;
   overArrivedTs: number | null;
+  filledTs: number | null;
   event: SenseEvent;
   actions: Actions;
   sIds: string[];
@@ -362,6 +388,7 @@ function openedBy(
     beganArrivedTs: began?.arrivedTs ?? null,
     overTs: null,
     overArrivedTs: null,
+    filledTs: null,
     event,
     actions,
     sIds,

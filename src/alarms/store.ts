@@ -368,6 +368,7 @@ export type AlarmNow = {
   /** By its measurements; null if not known. */
   beganTs: number | null;
   overTs: number | null;
+  filledTs: number | null;
 };
 
 /** Only alarms that still exist. */
@@ -376,7 +377,8 @@ export async function listAlarmsNow(sql: Sql, alarmIds: readonly number[]): Prom
     name: 'alarms-now',
     text: `
       select a.id as "alarmId", a.acknowledged_at as "acknowledgedTs", a.closed_at as "closedTs",
-             a.began_at as "beganTs", a.over_at as "overTs", s.until_at as "snoozedUntilTs"
+             a.began_at as "beganTs", a.over_at as "overTs", a.filled_at as "filledTs",
+             s.until_at as "snoozedUntilTs"
         from alarm a
         left join alarm_snooze s
           on s.device_id = a.device_id and s.pu_id = a.pu_id and s.st_id = a.st_id and s.ev_id = a.ev_id

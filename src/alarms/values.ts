@@ -1,7 +1,7 @@
 import type { AlarmValue } from '../contract/alarm.ts';
 import { lastOf, type Position } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
-import type { Alarm } from './rules.ts';
+import { type Alarm, type Silence, silenceOf } from './rules.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 type Value = number | Position;
@@ -96,23 +96,32 @@ export async function readExtremes(
 const mostKept = 500_000;
 const alarmsAtOnce = 20;
 
-type Due = Timed & { alarmId: number; dueTs: string };
+type Due = Timed & Pick<Alarm, 'firedWith' | 'filledTs'> & { alarmId: number; dueTs: string };
 
 /** How long an alarm waits whose extreme could not be read, ms. */
 const retryMs = 3_600_000;
 
-/** Writes extremes of closed alarms that are due. One that cannot be read waits, so that others have theirs. */
+/** The time of the first measurement within a silence, ms; null if there is none. */
+export type FindWithin = (sql: Sql, deviceId: number, silence: Silence) => Promise<number | null>;
+
+/**
+ * Writes extremes of closed alarms that are due, and what filled their silences. One that cannot be read waits, so that
+ * others have theirs.
+ */
 export async function keepExtremes(
   sql: Sql,
-  find: FindExtremes,
+  { findExtremes: find, findWithin }: { findExtremes: FindExtremes; findWithin: FindWithin },
   nowTs: WallMs,
   onError: (error: unknown) => void,
 ): Promise<void> {
   for (const alarm of await listDue(sql, nowTs)) {
     const asked = askedOf(alarm, nowTs);
+    const silence = silenceOf(alarm);
     let found: AlarmValue | null = null;
+    let filledTs = alarm.filledTs;
     try {
       [found = null] = asked ? await find(sql, [asked], mostKept) : [];
+      if (silence) filledTs = await findWithin(sql, alarm.device.deviceId, silence);
     } catch (error) {
       onError(error);
       await sql.query('update alarm set extreme_due_at = ms_to_timestamp($2) where id = $1', [
@@ -126,10 +135,10 @@ export async function keepExtremes(
       // Another late measurement may have come meanwhile: then it is due again.
       text: `
         update alarm
-           set extreme = $2::json,
+           set extreme = $2::json, filled_at = ms_to_timestamp($4),
                extreme_due_at = case when extreme_due_at::text = $3 then null else extreme_due_at end
          where id = $1`,
-      values: [alarm.alarmId, JSON.stringify(found ? [found] : []), alarm.dueTs],
+      values: [alarm.alarmId, JSON.stringify(found ? [found] : []), alarm.dueTs, filledTs],
     });
   }
 }
@@ -140,6 +149,7 @@ async function listDue(sql: Sql, nowTs: WallMs): Promise<Due[]> {
     text: `
       select id as "alarmId", device_id as "deviceId", conditions, began_at as "beganTs",
              since_at as "sinceTs", over_at as "overTs", closed_at as "closedTs",
+             fired_with as "firedWith", filled_at as "filledTs",
              extreme_due_at::text as "dueTs"
         from alarm
        where extreme_due_at <= ms_to_timestamp($1)

@@ -442,7 +442,7 @@ export function startConsole(
     listRoutes({ shared, auth, accounts }) {
       build.tell();
       return [
-        ...pageRoutes(build.find),
+        ...pageRoutes(build.find, config.console.tiles?.url ?? null),
         ...listSessionRoutes(cookie(shared.keys), shared, auth, accounts),
       ];
     },
@@ -451,7 +451,7 @@ export function startConsole(
 
 function listSessionRoutes(
   cookie: SessionCookie,
-  { db }: Shared,
+  { db, config }: Shared,
   { sessions, authenticate }: Auth,
   accounts: AccountsOptions,
 ): Route[] {
@@ -462,6 +462,7 @@ function listSessionRoutes(
     authenticate,
     openRegistration: accounts.openRegistration,
     hasMail: accounts.hasMail,
+    tiles: config.console.tiles,
     hasAccounts: () => hasAccounts(db),
     signIn: (credentials, request) => {
       const { address, receivedTs } = request;

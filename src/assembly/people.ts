@@ -17,7 +17,7 @@ import { findEventId } from '../events/store.ts';
 import type { Chore } from '../history/upkeep.ts';
 import type { Route } from '../http/route.ts';
 import { listClockTimes } from '../ingest/save-states.ts';
-import { findExtremes, findNewest } from '../measurements/store.ts';
+import { findExtremes, findNewest, findWithin } from '../measurements/store.ts';
 import { observeOutbox } from '../metrics/observe.ts';
 import type { ContactOptions } from '../notifications/channels/channel.ts';
 import { type Notifications, startNotifications } from '../notifications/notifications.ts';
@@ -154,6 +154,7 @@ export function startAlarms(
     findNewestTs,
     findNewest,
     findExtremes,
+    findWithin,
     onChanged: (changed) => bus.publish('events', changed),
     onError: (err) =>
       alarmsLog.warn(

@@ -212,6 +212,7 @@ const leftAlone: Readonly<Record<string, string>> = {
   'alarm.acknowledged_at': fact,
   'alarm.began_arrived_at': fact,
   'alarm.began_at': fact,
+  'alarm.filled_at': fact,
   'alarm.last_firing_at': fact,
   'alarm.over_arrived_at': fact,
   'alarm.over_at': fact,

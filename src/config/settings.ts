@@ -90,7 +90,22 @@ export const Settings = z.strictObject({
     ringMaxAgeMs: z.int().min(0),
   }),
   alarms: z.strictObject({ reportedForMs: ms }),
-  console: z.strictObject({ enabled: z.boolean() }),
+  console: z.strictObject({
+    enabled: z.boolean(),
+    tiles: z
+      .strictObject({
+        url: z
+          .url({ protocol: /^https?$/ })
+          .refine(
+            (url) => ['{z}', '{x}', '{y}'].every((part) => url.includes(part)),
+            'expected {z}, {x} and {y}, such as https://tiles.example.org/{z}/{x}/{y}.png',
+          )
+          // A name of many machines would be another origin for each.
+          .refine((url) => !/[{}]/.test(url.split('/', 3).join('/')), 'expected one host'),
+        attribution: z.string().min(1),
+      })
+      .nullable(),
+  }),
   audit: z.strictObject({ days: count }),
   memory: z
     .strictObject({

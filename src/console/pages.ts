@@ -14,24 +14,30 @@ import { defineRoute, type Route } from '../http/route.ts';
 import type { Log } from '../log/logger.ts';
 import { manifestName, PageManifest, pageName } from './manifest.ts';
 
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "worker-src 'self'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ');
+/** `images`: another origin that images may come from; empty: none. */
+const policyOf = (images: string) =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    `img-src 'self' data: ${images}`.trim(),
+    "connect-src 'self'",
+    "worker-src 'self'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ');
 
 const html = 'text/html; charset=utf-8';
 
-/** The console's page, for every path, and the files that it loads. `/` and `/console` redirect there. */
-export function pageRoutes(findBuilt: () => Built): Route[] {
+/**
+ * The console's page, for every path, and the files that it loads. `/` and `/console` redirect there. `tilesUrl`: where
+ * its maps may load images from; null: nowhere.
+ */
+export function pageRoutes(findBuilt: () => Built, tilesUrl: string | null): Route[] {
+  const policy = policyOf(tilesUrl === null ? '' : new URL(tilesUrl).origin);
   const common = {
     method: 'get',
     tag: 'Console',
@@ -45,7 +51,7 @@ export function pageRoutes(findBuilt: () => Built): Route[] {
     defineRoute({
       ...common,
       path,
-      handler: async ({ request }) => answerPage(findBuilt(), request),
+      handler: async ({ request }) => answerPage(findBuilt(), policy, request),
     });
   const toConsole = (path: string) =>
     defineRoute({
@@ -72,7 +78,7 @@ export function pageRoutes(findBuilt: () => Built): Route[] {
   ];
 }
 
-function answerPage(built: Built, request: RequestInfo): Streamed {
+function answerPage(built: Built, policy: string, request: RequestInfo): Streamed {
   if (built.state !== 'ready') return answerNotReady(built.state, request);
   request.setHeader('Content-Security-Policy', policy);
   return answerFile(built, pageName, request);

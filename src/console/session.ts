@@ -21,6 +21,10 @@ export const SessionView = z.object({
   firstRun: z.boolean().meta({ description: 'Whether no account exists yet.' }),
   openRegistration: z.boolean(),
   mail: z.boolean().meta({ description: 'Whether a forgotten password can be reset by e-mail.' }),
+  tiles: z
+    .object({ url: z.string(), attribution: z.string() })
+    .optional()
+    .meta({ description: '`console.tiles`: where maps load their tiles. Absent: nowhere.' }),
   timestamp,
 });
 export type SessionView = z.infer<typeof SessionView>;
@@ -43,6 +47,7 @@ type SessionRoutesDeps = {
   hasAccounts: () => Promise<boolean>;
   openRegistration: boolean;
   hasMail: boolean;
+  tiles: { url: string; attribution: string } | null;
 };
 
 const tag = 'Console';
@@ -79,7 +84,9 @@ function describe(deps: SessionRoutesDeps): Route {
     handler: async ({ request }) => {
       const [account, hasAccounts] = await Promise.all([findAccount(request), deps.hasAccounts()]);
       const timestamp = request.now();
-      return { account, firstRun: !hasAccounts, openRegistration, mail: hasMail, timestamp };
+      const tiles = deps.tiles ?? undefined;
+      const firstRun = !hasAccounts;
+      return { account, firstRun, openRegistration, mail: hasMail, tiles, timestamp };
     },
   });
 }

@@ -112,6 +112,10 @@ export const AlarmView = z
         'The measurement that ended it, ms. null while its condition holds, if something else closed it, or if not recorded. It lasted `overTs` - `beganTs`.',
     }),
     overArrivedTs: ts.nullable().meta({ description: 'When that measurement arrived, ms.' }),
+    filledTs: ts.nullable().meta({
+      description:
+        'Of a silence: the first measurement found that came late and shows that there was none, ms. null: none is known.',
+    }),
     firings: z.int(),
     values: z.array(AlarmValue).meta({
       description:

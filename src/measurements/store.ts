@@ -498,6 +498,27 @@ function findNewestQuery(wanted: readonly Series[], untilTs?: number): QueryConf
 /** A sense of a device between two times (ms, inclusive), and whether its greatest or its least value is asked for. */
 type AskedExtreme = { deviceId: number; sId: string; fromTs: number; toTs: number; isMax: boolean };
 
+/** The time of the first measurement of a sense between two times, exclusive; null if there is none. Ms. */
+export async function findWithin(
+  sql: Sql,
+  deviceId: number,
+  { sId, afterTs, beforeTs }: { sId: string; afterTs: number; beforeTs: number },
+): Promise<number | null> {
+  const { rows } = await sql.query<{ ts: number }>({
+    name: 'find-within',
+    text: `
+      select m.ts
+        from series
+        join measurement m
+          on m.series_id = series.id and m.ts >= ms_to_timestamp($3) and m.ts < ms_to_timestamp($4)
+       where series.device_id = $1 and series.s_id = $2
+       order by m.ts
+       limit 1`,
+    values: [deviceId, sId, afterTs + 1, beforeTs],
+  });
+  return rows[0]?.ts ?? null;
+}
+
 type ExtremeRow = { place: number; val: number; ts: number; count: number };
 
 /**

@@ -359,10 +359,10 @@ function textOf(open: Digested[], over: number, words: Words): Pick<Delivery, 't
 function sayMeanwhile(delivery: Delivery, state: AlarmNow, nowTs: WallMs): Delivery {
   const words = wordsOf(delivery.language);
   const when = (ts: number) => describeTime(ts, nowTs, delivery.timeZone, words);
-  const { beganTs, overTs, closedTs, acknowledgedTs, snoozedUntilTs } = state;
+  const { beganTs, overTs, filledTs, closedTs, acknowledgedTs, snoozedUntilTs } = state;
   const said =
     closedTs !== null
-      ? describeOver({ beganTs, overTs, closedTs }, when, words)
+      ? describeOver({ beganTs, overTs, filledTs, closedTs }, when, words)
       : acknowledgedTs !== null
         ? words.acknowledgedAt(when(acknowledgedTs))
         : snoozedUntilTs !== null && snoozedUntilTs > nowTs

@@ -444,8 +444,8 @@ export async function notifyResolved(
   const byId = new Map(closed.map((one) => [one.alarmId, one]));
   const bodies = new Map<string, string>();
   const bodyFor = ({ language, timeZone }: NotifiedContact, closed: ClosedAlarm): string => {
-    const { beganTs, overTs, closedTs } = closed;
-    const key = `${beganTs} ${overTs} ${closedTs} ${language} ${timeZone}`;
+    const { beganTs, overTs, filledTs, closedTs } = closed;
+    const key = `${beganTs} ${overTs} ${filledTs} ${closedTs} ${language} ${timeZone}`;
     const body = bodies.get(key) ?? resolvedBody(closed, { language, timeZone, nowTs });
     bodies.set(key, body);
     return body;

@@ -45,16 +45,26 @@ function sinceOf({ about }: NewNotification, { nowTs, timeZone }: Wording, words
   return `\n${words.openSince(when(sinceTs))}${heard}`;
 }
 
-/** When an alarm began and was over, by its measurements (null: not known), and when it closed; ms. */
-export type Over = { beganTs: number | null; overTs: number | null; closedTs: number };
+/**
+ * When an alarm began and was over, by its measurements (null: not known), what filled its silence (null: nothing is
+ * known), and when it closed; ms.
+ */
+export type Over = {
+  beganTs: number | null;
+  overTs: number | null;
+  filledTs: number | null;
+  closedTs: number;
+};
 
 /** "Over since 11:27 UTC. It lasted 1 hour 5 minutes." Without its end, since it closed. */
 export function describeOver(
-  { beganTs, overTs, closedTs }: Over,
+  { beganTs, overTs, filledTs, closedTs }: Over,
   when: (ts: number) => string,
   said: Words,
 ): string {
   const over = said.overSince(when(overTs ?? closedTs));
+  // How long a silence lasted that was none says nothing.
+  if (filledTs !== null) return `${over} ${said.filled(when(filledTs))}`;
   if (beganTs === null || overTs === null) return over;
   return `${over} ${said.lasted(describeLasting(overTs - beganTs, said))}`;
 }

@@ -28,6 +28,8 @@ export type Words = {
   overTitle: (title: string) => string;
   overSince: (when: string) => string;
   lasted: (lasting: string) => string;
+  /** Of a silence: values were measured, and came late. */
+  filled: (when: string) => string;
   acknowledgedAt: (when: string) => string;
   snoozedUntil: (when: string) => string;
   /** Many alarms in one message. */
@@ -94,6 +96,7 @@ export const german: Words = {
   overTitle: (title) => `${title}: vorbei`,
   overSince: (when) => `Vorbei seit ${when}.`,
   lasted: (lasting) => `Dauer: ${lasting}.`,
+  filled: (when) => `Es wurde gemessen, aber die Werte kamen verspätet; der erste ist von ${when}.`,
   acknowledgedAt: (when) => `Quittiert: ${when}.`,
   snoozedUntil: (when) => `Aufgeschoben bis ${when}.`,
   gathered: (count) =>
@@ -167,6 +170,7 @@ export const english: Words = {
   overTitle: (title) => `${title}: over`,
   overSince: (when) => `Over since ${when}.`,
   lasted: (lasting) => `It lasted ${lasting}.`,
+  filled: (when) => `Values were measured but came late, the first of ${when}.`,
   acknowledgedAt: (when) => `Acknowledged: ${when}.`,
   snoozedUntil: (when) => `Snoozed until ${when}.`,
   gathered: (count) => (count === 1 ? '1 more alarm is open' : `${count} more alarms are open`),

@@ -1,4 +1,4 @@
-import { findExtremes, findNewest } from '../../src/measurements/store.ts';
+import { findExtremes, findNewest, findWithin } from '../../src/measurements/store.ts';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { AlarmDecider, startAlarmTimer } from '../../src/alarms/decide.ts';
 import { Actions } from '../../src/contract/actions.ts';
@@ -104,6 +104,7 @@ export function useAlarms() {
         findNewestTs,
         findNewest,
         findExtremes,
+        findWithin,
         onChanged: () => undefined,
       };
       const errors: unknown[] = [];

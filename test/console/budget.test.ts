@@ -2,7 +2,11 @@ import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { bundle } from '../../src/console/build/bundle.ts';
 import { de } from '../../src/console/web/text/de.ts';
+import { map as mapDe } from '../../src/console/web/text/de/map.ts';
+import { record as recordDe } from '../../src/console/web/text/de/record.ts';
 import { en } from '../../src/console/web/text/en.ts';
+import { map as mapEn } from '../../src/console/web/text/en/map.ts';
+import { record as recordEn } from '../../src/console/web/text/en/record.ts';
 
 const kilobyte = 1_000;
 
@@ -31,6 +35,11 @@ test('the page stays small', async () => {
 
 test('both languages have the same placeholders', () => {
   const places = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([place]) => place).sort();
-  for (const [key, text] of Object.entries(en))
-    expect([key, places(de[key as keyof typeof en])]).toEqual([key, places(text)]);
+  for (const [one, other] of [
+    [en, de],
+    [mapEn, mapDe],
+    [recordEn, recordDe],
+  ] as Record<string, string>[][])
+    for (const [key, text] of Object.entries(one ?? {}))
+      expect([key, places(other?.[key] ?? '')]).toEqual([key, places(text)]);
 });

@@ -76,6 +76,7 @@ export const pageCases: PageCase[] = [
     path: ({ boxes }) => `record/${boxes}`,
     ready: '.record-signature',
   },
+  { name: 'map-none', of: 'filled', path: at('map'), ready: '.empty' },
   {
     name: 'device-empty',
     of: 'filled',

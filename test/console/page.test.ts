@@ -90,7 +90,7 @@ test('a failed build is logged once the service has started, and not before', as
 test('after a failed build the page says so, and where to read on', async () => {
   const answer = async (built: ReturnType<Parameters<typeof pageRoutes>[0]>) => {
     const headers: Record<string, string> = {};
-    const route = pageRoutes(() => built).find(({ path }) => path === '/console/');
+    const route = pageRoutes(() => built, null).find(({ path }) => path === '/console/');
     if (!route) throw new Error('There is no route of the page.');
     const request = {
       header: () => '',

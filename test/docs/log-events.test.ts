@@ -66,7 +66,7 @@ it('nothing is written except through the log, but for what a start shows to peo
   const written = globSync('{src,connector}/**/*.ts', { cwd: pathOf('.') })
     .filter((path) => !/^src\/(cli|console\/build)\//.test(path))
     .filter((path) =>
-      /\bconsole\.(?!ts\b|enabled\b|failed\b)|process\.std(out|err)\.write/.test(
+      /\bconsole\.(?!ts\b|enabled\b|failed\b|tiles\b)|process\.std(out|err)\.write/.test(
         // Comments mention the browser's console.
         readProjectFile(path).replaceAll(/^\s*(\/\*\*|\*|\/\/).*$/gm, ''),
       ),

@@ -16,7 +16,10 @@ export type TestService = {
 };
 
 /** For `change`: builds the console and serves it with the rest. */
-export const withConsole = (config: Config): Config => ({ ...config, console: { enabled: true } });
+export const withConsole = (config: Config): Config => ({
+  ...config,
+  console: { ...config.console, enabled: true },
+});
 
 /** The whole service in this process, on a database of its own and free ports. */
 export async function testService(
@@ -55,7 +58,7 @@ export async function testService(
       ...config,
       // A busy machine is no reason to answer 503, as in support/database.ts.
       database: { ...config.database, connectTimeoutMs: 20_000 },
-      console: { enabled: false },
+      console: { ...config.console, enabled: false },
     }),
     log,
     { clocks },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runOn, schema } from '../../support/template.ts';
 import { purposeOf, warm } from './purposes.ts';
 import { startTimeline, type Timeline } from './timeline.ts';
 
@@ -64,3 +65,43 @@ it('a silent sense whose first notification failed notifies again', async () => 
   timeline.advance(61_000);
   await expect.poll(told, { timeout: 60_000 }).toBe('told');
 });
+
+it('a silence that was none by the measurements says so, whether the late value ends it or comes after the end', async () => {
+  const account = await timeline.openAccount();
+  const { url } = account.hooks;
+  await account.app.call('PUT', '/v2/accounts/contacts', { webhooks: [{ url, whenOver: true }] });
+  const purposes = [purposeOf([silent(1, '0x01', 2_000)])];
+  const add = () => account.addDevice(purposes);
+  const [ending, after, real] = [await add(), await add(), await add()];
+  // Each falls silent again and again.
+  const filled = async ({ uuid }: { uuid: string }) =>
+    (await account.alarms(`?device=${uuid}`)).flatMap(({ filledTs }) => filledTs ?? []);
+  const isOpen = async ({ uuid }: { uuid: string }) =>
+    (await account.alarms(`?state=open&device=${uuid}`)).length > 0;
+  const start = timeline.now();
+  for (const sensor of [ending, after, real]) await sensor.measure({ val: 1, ts: start });
+  for (const sensor of [ending, after, real])
+    await expect.poll(() => isOpen(sensor), { timeout: 30_000 }).toBe(true);
+  await ending.measure({ val: 2, ts: start + 500 });
+  expect(await filled(ending)).toEqual([start + 500]);
+  const bodies = () => account.told().map(({ data }) => String(data['body']));
+  await expect
+    .poll(bodies)
+    .toContainEqual(
+      expect.stringMatching(/Values were measured but came late, the first of .+\.$/),
+    );
+  for (const sensor of [after, real]) await sensor.measure({ val: 2 });
+  expect([await filled(after), await filled(real)]).toEqual([[], []]);
+  await after.measure({ val: 2, ts: start + 700 }, { val: 2, ts: start + 600 });
+  await expect.poll(() => filled(after)).toEqual([start + 600]);
+  await real.measure({ val: 2, ts: start + 2_000 });
+  await expect.poll(() => isKept()).toBe(true);
+  expect(await filled(real)).toEqual([]);
+});
+
+/** Whether the timer has nothing left to look for in alarms that closed. */
+const isKept = () =>
+  runOn(timeline.service.databaseUrl, async (client) => {
+    const due = `select from ${schema}.alarm where extreme_due_at is not null`;
+    return (await client.query(due)).rowCount === 0;
+  });

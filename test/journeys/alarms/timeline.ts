@@ -39,6 +39,7 @@ export type Alarm = {
   severity: string;
   beganTs: number | null;
   overTs: number | null;
+  filledTs: number | null;
   beganArrivedTs: number | null;
   overArrivedTs: number | null;
   closedTs: number | null;

@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks';
 import { awaySince, type LiveValue, onStream, useWatched } from '../app/stream.ts';
-import { call } from './request.ts';
+import { type Answer, call } from './request.ts';
 import { reload, revise, useKnown, useQuery, type Query } from './cache.ts';
 import type { BucketView, LatestView, MeasurementView } from './types.ts';
 
@@ -57,6 +57,13 @@ function take(key: string, uuids: readonly string[], values: readonly LiveValue[
 /** What another component's `useLatest` knows of this device alone. */
 export const useKnownLatest = (uuid: string): readonly LatestView[] =>
   (useKnown(`latest/${uuid}`) as LatestView[] | undefined) ?? [];
+
+/** The newest values of 500 devices of the account, by device; `next`: of the devices after them. */
+export const listLatestOfAll = (
+  cursor: string,
+  signal?: AbortSignal,
+): Promise<Answer<{ latest: LatestView[] }>> =>
+  call('GET', '/v2/measurements/latest', { query: { limit: 500, cursor }, signal });
 
 /** `tz`: the time zone whose days the buckets follow. */
 type BucketRange = { start: number; end: number; bucket: string; tz?: string };

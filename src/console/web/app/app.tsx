@@ -39,6 +39,7 @@ function pageOf([first, second, ...more]: string[]): ComponentChildren {
   if (first === 'account') return <Lazy key="account" load={loadAccount} uuid={second ?? ''} />;
   if (first === 'watch' && second !== undefined)
     return <Lazy key={`watch/${second}`} load={loadWatch} uuid={second} />;
+  if (first === 'map' && second === undefined) return <Lazy key="map" load={loadMap} />;
   if (first === 'record' && second !== undefined)
     return <Lazy key={`record/${second}`} load={loadRecord} uuid={second} />;
   if (first === 'devices' && second !== undefined)
@@ -54,6 +55,7 @@ const loadAccount = async (): Promise<Page> =>
   (await import('../pages/account/account-page.tsx')).AccountPage;
 const loadWatch = async (): Promise<Page> =>
   (await import('../pages/watch/watch-page.tsx')).WatchPage;
+const loadMap = async (): Promise<Page> => (await import('../pages/map/map-page.tsx')).MapPage;
 const loadRecord = async (): Promise<Page> =>
   (await import('../pages/record/record-page.tsx')).RecordPage;
 const loadAdd = async (): Promise<Page> => (await import('../pages/add/add-page.tsx')).AddPage;

@@ -3,7 +3,6 @@ import { add } from './de/add.ts';
 import { alarms } from './de/alarms.ts';
 import { chart, device, deviceTabs } from './de/device.ts';
 import { fleet } from './de/fleet.ts';
-import { record } from './de/record.ts';
 import { shell, signIn } from './de/shell.ts';
 import { watch } from './de/watch.ts';
 
@@ -20,5 +19,4 @@ export const de = {
   ...account,
   ...accountLists,
   ...watch,
-  ...record,
 };

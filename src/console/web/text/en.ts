@@ -3,7 +3,6 @@ import { add } from './en/add.ts';
 import { alarms } from './en/alarms.ts';
 import { chart, device, deviceTabs } from './en/device.ts';
 import { fleet } from './en/fleet.ts';
-import { record } from './en/record.ts';
 import { shell, signIn } from './en/shell.ts';
 import { watch } from './en/watch.ts';
 
@@ -20,5 +19,4 @@ export const en = {
   ...account,
   ...accountLists,
   ...watch,
-  ...record,
 };

@@ -26,6 +26,15 @@ export function t<K extends Key>(key: K, ...[values]: Args<K>): string {
   return fillText(texts[language.value][key], values ?? {});
 }
 
+/** `t` for the texts of a page that is loaded when it is first opened: they come with it. */
+export const textsOf =
+  <E extends Record<string, string>>(en: E, de: Record<keyof E, string>) =>
+  <K extends keyof E>(
+    key: K,
+    ...[values]: [Names<E[K]>] extends [never] ? [] : [Record<Names<E[K]>, string | number>]
+  ): string =>
+    fillText({ en, de }[language.value][key], values ?? {});
+
 type Counted = Key extends infer K ? (K extends `${infer Stem}.other` ? Stem : never) : never;
 
 /** The text for a number of things: `count('alarms.firings', 3)`. */

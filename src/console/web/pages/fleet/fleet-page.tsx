@@ -51,6 +51,9 @@ export function FleetPage() {
     <>
       <div class="head">
         <h1>{t('fleet.title')}</h1>
+        <Link to="map" class="link">
+          {t('fleet.map')}
+        </Link>
         <Link to="add" class="button button-main head-action">
           <Icon name="plus" />
           {t('nav.add')}

@@ -8,11 +8,15 @@ import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered } from '../../parts/panel.tsx';
 import { formatDuration, formatNumber } from '../../text/format.ts';
-import { locale, t } from '../../text/t.ts';
+import { record as de } from '../../text/de/record.ts';
+import { record as en } from '../../text/en/record.ts';
+import { locale, t, textsOf } from '../../text/t.ts';
 import { dayOf, monthAt, sayTime, tsOf } from '../../text/time.ts';
 import { aboutOf, beganOf, overOf } from '../alarms/about.ts';
 import type { Span } from '../device/chart/points.ts';
 import { loadMonth, type Month, monthOf } from './record.ts';
+
+const text = textsOf(en, de);
 
 const zoneOf = () => accountOf()?.timeZone ?? 'UTC';
 /** As the URL has it: 2026-10. */
@@ -44,7 +48,7 @@ export function RecordPage({ uuid }: { uuid: string }) {
             </Link>
           ))}
         <button type="button" class="button button-main" onClick={() => print()}>
-          {t('record.print')}
+          {text('record.print')}
         </button>
       </div>
       <Answered query={query} lines={8}>
@@ -63,25 +67,25 @@ function Sheet({ data, month }: { data: Month; month: Span }) {
   const { name, serial, span, senses } = data;
   const account = accountOf();
   const facts = [
-    [t('record.device'), [name || t('fleet.unnamed'), serial].filter(Boolean).join(', ')],
+    [text('record.device'), [name || t('fleet.unnamed'), serial].filter(Boolean).join(', ')],
     [t('nav.account'), account?.name || (account?.email ?? '')],
-    [t('record.period'), `${at(span.start)} – ${at(span.end)} (${zoneOf()})`],
-    [t('record.made'), at(now())],
+    [text('record.period'), `${at(span.start)} – ${at(span.end)} (${zoneOf()})`],
+    [text('record.made'), at(now())],
   ];
   return (
     <>
-      <h1>{t('record.title', { name: name || t('fleet.unnamed'), month: monthName(month) })}</h1>
+      <h1>{text('record.title', { name: name || t('fleet.unnamed'), month: monthName(month) })}</h1>
       <dl class="record-facts">
-        {facts.map(([term, text]) => (
+        {facts.map(([term, fact]) => (
           <div key={term}>
             <dt>{term}</dt>
-            <dd>{text}</dd>
+            <dd>{fact}</dd>
           </div>
         ))}
       </dl>
-      {span.end < month.end && <p class="notice">{t('record.notOver')}</p>}
+      {span.end < month.end && <p class="notice">{text('record.notOver')}</p>}
       <Excursions {...data} />
-      {senses.length === 0 && <p>{t('record.nothing')}</p>}
+      {senses.length === 0 && <p>{text('record.nothing')}</p>}
       {groupsOf(senses).map((group) => (
         <Days key={group[0]?.sense.sId} days={data.days} senses={group} />
       ))}
@@ -109,7 +113,7 @@ function Days({ days, senses }: Pick<Month, 'days' | 'senses'>) {
       <thead>
         <tr>
           <th scope="col" rowSpan={2}>
-            {t('record.day')}
+            {text('record.day')}
           </th>
           {senses.map(({ sense }) => (
             <th key={sense.sId} scope="colgroup" colSpan={3}>
@@ -140,7 +144,7 @@ function Days({ days, senses }: Pick<Month, 'days' | 'senses'>) {
       </tbody>
       <tfoot>
         <tr>
-          <th scope="row">{t('record.whole')}</th>
+          <th scope="row">{text('record.whole')}</th>
           {senses.map(({ sense, whole }) => (
             <Numbers key={sense.sId} sense={sense} stats={whole} />
           ))}
@@ -161,7 +165,7 @@ const dayName = (day: string) =>
 type NumbersProps = { sense: Sense; stats: { min: number; avg: number; max: number } | undefined };
 
 function Numbers({ sense, stats }: NumbersProps) {
-  if (!stats) return <td colSpan={3}>{t('record.noValues')}</td>;
+  if (!stats) return <td colSpan={3}>{text('record.noValues')}</td>;
   return (
     <>
       <td>{number(stats.min, sense)}</td>
@@ -174,16 +178,16 @@ function Numbers({ sense, stats }: NumbersProps) {
 function Excursions({ alarms, isCut, senses }: Month) {
   return (
     <section class="record-part">
-      <h2>{t('record.alarms')}</h2>
+      <h2>{text('record.alarms')}</h2>
       {alarms.length === 0 ? (
-        <p>{t('record.noAlarms')}</p>
+        <p>{text('record.noAlarms')}</p>
       ) : (
         <table class="table record-alarms">
           <thead>
             <tr>
               {(['alarm', 'time', 'extreme', 'handled'] as const).map((column) => (
                 <th key={column} scope="col">
-                  {t(`record.${column}`)}
+                  {text(`record.${column}`)}
                 </th>
               ))}
             </tr>
@@ -199,7 +203,7 @@ function Excursions({ alarms, isCut, senses }: Month) {
           </tbody>
         </table>
       )}
-      {isCut && <p class="fine">{t('record.cut')}</p>}
+      {isCut && <p class="fine">{text('record.cut')}</p>}
     </section>
   );
 }
@@ -219,19 +223,19 @@ function Excursion({ alarm, shown }: { alarm: ListedAlarm; shown: readonly Sense
       <td>
         {at(beganOf(alarm))} –{' '}
         {overTs === null
-          ? t('record.open')
+          ? text('record.open')
           : `${at(overTs)} (${formatDuration(overTs - beganOf(alarm))})`}
       </td>
       <td>{peak === '' ? '–' : peak}</td>
       <td>
         {acknowledgedTs === null
-          ? t('record.notAcknowledged')
-          : t('record.acknowledged', { time: at(acknowledgedTs), who })}
+          ? text('record.notAcknowledged')
+          : text('record.acknowledged', { time: at(acknowledgedTs), who })}
         {closedBy === 'person' && closedTs !== null && (
-          <p>{t('record.closed', { time: at(closedTs), who })}</p>
+          <p>{text('record.closed', { time: at(closedTs), who })}</p>
         )}
-        {notes.map(({ ts, text }) => (
-          <p key={ts}>{t('alarms.noted', { time: at(ts), text })}</p>
+        {notes.map(({ ts, text: note }) => (
+          <p key={ts}>{t('alarms.noted', { time: at(ts), text: note })}</p>
         ))}
       </td>
     </tr>
@@ -241,8 +245,8 @@ function Excursion({ alarm, shown }: { alarm: ListedAlarm; shown: readonly Sense
 function Gaps({ senses }: Pick<Month, 'senses'>) {
   return (
     <section class="record-part">
-      <h2>{t('record.gaps')}</h2>
-      {senses.every(({ gaps }) => gaps.length === 0) && <p>{t('record.noGaps')}</p>}
+      <h2>{text('record.gaps')}</h2>
+      {senses.every(({ gaps }) => gaps.length === 0) && <p>{text('record.noGaps')}</p>}
       {senses
         .filter(({ gaps }) => gaps.length > 0)
         .map(({ sense, gaps }) => (
@@ -257,7 +261,7 @@ function Gaps({ senses }: Pick<Month, 'senses'>) {
             </ul>
           </div>
         ))}
-      <p class="fine">{t('record.gapsHint')}</p>
+      <p class="fine">{text('record.gapsHint')}</p>
     </section>
   );
 }
@@ -267,7 +271,7 @@ const Signature = () => (
     {(['checked', 'date', 'signature'] as const).map((what) => (
       <div key={what}>
         <dd />
-        <dt>{t(`record.${what}`)}</dt>
+        <dt>{text(`record.${what}`)}</dt>
       </div>
     ))}
   </dl>

@@ -54,7 +54,7 @@ export function NumbersForm({ purposes, limits, senses, latest, onSave }: Number
         );
       })}
       <div>
-        <Submit form={form}>{t('watch.saveNumbers')}</Submit>
+        <Submit form={form}>{t('watch.save')}</Submit>
       </div>
     </Form>
   );

@@ -2,6 +2,7 @@ import type { fleet as en } from '../en/fleet.ts';
 
 export const fleet: Record<keyof typeof en, string> = {
   'fleet.title': 'Geräte',
+  'fleet.map': 'Karte',
   'fleet.search': 'Name, Seriennummer, Kennung',
   'fleet.all': 'Alle',
   'fleet.inAlarm': 'Mit Alarm',

@@ -2,7 +2,6 @@ import type { record as en } from '../en/record.ts';
 
 export const record: Record<keyof typeof en, string> = {
   'record.open': 'nicht vorbei',
-  'record.link': 'Monat zum Drucken',
   'record.print': 'Drucken oder als PDF speichern',
   'record.title': '{name}: {month}',
   'record.device': 'Gerät',

@@ -1,5 +1,6 @@
 export const fleet = {
   'fleet.title': 'Devices',
+  'fleet.map': 'Map',
   'fleet.search': 'Search name, serial, identifier',
   'fleet.all': 'All',
   'fleet.inAlarm': 'In alarm',

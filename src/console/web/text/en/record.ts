@@ -1,6 +1,5 @@
 export const record = {
   'record.open': 'not over',
-  'record.link': 'Month for printing',
   'record.print': 'Print or save as PDF',
   'record.title': '{name}: {month}',
   'record.device': 'Device',

@@ -93,7 +93,7 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
                     <span class="hint-touch">{t('chart.hintTouch')}</span>
                   </p>
                   <Link to={`record/${uuid}`} class="link">
-                    {t('record.link')}
+                    {t('chart.month')}
                   </Link>
                   <CsvButton
                     devices={[{ uuid, name, senses }, ...othersOf(beside.data)]}

@@ -1,8 +1,10 @@
+import type { ComponentChildren } from 'preact';
 import { geoGraticule, geoMercator, geoPath, type GeoProjection } from 'd3-geo';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { feature } from 'topojson-client';
 import type { Topology } from 'topojson-specification';
 import land from 'world-atlas/land-110m.json';
+import { session } from '../../../app/session.ts';
 import { formatNumber } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import type { Area, Located, Position } from './places.ts';
@@ -21,25 +23,66 @@ const height = 300;
 /** Shorter tracks are drawn with their points. */
 const mostPoints = 300;
 
-/** The track of a device and the areas of its profile, on outlines of the continents; no map server is asked. */
+/** The track of a device and the areas of its profile. */
 export function PlaceMap({ label, track, newest, areas }: MapProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box, 640);
-  const size = { width, height };
-  const [chosen, setChosen] = useState<View | null>(null);
   const all = useMemo(
     () => [newest, ...track, ...areas.flatMap(({ points }) => points)],
     [newest.ts, track.length, track[0]?.ts, areas.length],
   );
+  return (
+    <MapFrame label={label} all={all} whole={t('chart.mapWhole')}>
+      {(projection) => {
+        const [x = 0, y = 0] = projection([newest.long, newest.lat]) ?? [];
+        return (
+          <>
+            {areas.map(({ name, points }, place) => (
+              <AreaShape key={place} name={name} d={pathOf(projection, points, 'Z')} />
+            ))}
+            <path class="map-track" d={pathOf(projection, track)} />
+            {track.length < mostPoints &&
+              track.map((position) => {
+                const [left, top] = projection([position.long, position.lat]) ?? [];
+                return <circle key={position.ts} class="map-point" cx={left} cy={top} r={2} />;
+              })}
+            <circle class="map-newest" cx={x} cy={y} r={7} />
+          </>
+        );
+      }}
+    </MapFrame>
+  );
+}
+
+type Show = (positions: readonly Position[]) => void;
+
+type FrameProps = {
+  /** The same in words. */
+  label: string;
+  /** What the whole view contains, and what its button is called. */
+  all: readonly Position[];
+  whole: string;
+  /** What is drawn on the map. */
+  children?: (projection: GeoProjection) => ComponentChildren;
+  /** What lies on top of it, as elements; `show` moves the map. */
+  over?: (projection: GeoProjection, size: Size, show: Show) => ComponentChildren;
+};
+
+/** A map that can be moved and zoomed: of tiles if the service names a server of them, or the continents' outlines. */
+export function MapFrame({ label, all, whole: wholeName, children, over }: FrameProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box, 640);
+  const size = { width, height };
+  const [chosen, setChosen] = useState<View | null>(null);
   const whole = useMemo(() => fit(all, size), [all, width]);
   const view = chosen ?? whole;
   const zoom = (by: number) => setChosen({ ...view, scale: boundScale(view.scale * by, size) });
+  const projection = projectionOf(view, size);
+  const { value } = session;
+  const tiles = value.state === 'open' ? value.view.tiles : undefined;
   return (
-    <div class="map" ref={box}>
-      <Drawing {...{ label, track, newest, areas, view, size, onMove: setChosen }} />
+    <>
       <div class="map-buttons">
         <button type="button" class="range" onClick={() => setChosen(null)}>
-          {t('chart.mapWhole')}
+          {wholeName}
         </button>
         <button type="button" class="range" onClick={() => setChosen(wholeWorld(size))}>
           {t('chart.mapWorld')}
@@ -56,18 +99,50 @@ export function PlaceMap({ label, track, newest, areas }: MapProps) {
           −
         </button>
       </div>
+      <div class="map" ref={box}>
+        {tiles && <Tiles url={tiles.url} view={view} size={size} />}
+        <Drawing {...{ label, view, size, projection }} isBare={!!tiles} onMove={setChosen}>
+          {children?.(projection)}
+        </Drawing>
+        {over?.(projection, size, (positions) => setChosen(fit(positions, size)))}
+        {tiles && <p class="map-attribution">{tiles.attribution}</p>}
+      </div>
+    </>
+  );
+}
+
+/** The tiles of a view. Their server learns which installation asks, as many of them require. */
+function Tiles({ url, view, size }: { url: string; view: View; size: Size }) {
+  return (
+    <div class="map-tiles" aria-hidden="true">
+      {tilesOf(view, size).map(({ z, x, y, left, top, px }) => (
+        <img
+          key={`${z}/${x}/${y}`}
+          alt=""
+          referrerPolicy="origin"
+          src={url.replace('{z}', `${z}`).replace('{x}', `${x}`).replace('{y}', `${y}`)}
+          style={{ left: `${left}px`, top: `${top}px`, width: `${px + 0.5}px` }}
+        />
+      ))}
     </div>
   );
 }
 
-type DrawingProps = MapProps & { view: View; size: Size; onMove: (view: View) => void };
+type DrawingProps = {
+  label: string;
+  view: View;
+  size: Size;
+  projection: GeoProjection;
+  /** Tiles lie behind it. */
+  isBare: boolean;
+  onMove: (view: View) => void;
+  children: ComponentChildren;
+};
 
-function Drawing({ label, track, newest, areas, view, size, onMove }: DrawingProps) {
+function Drawing({ label, view, size, projection, isBare, onMove, children }: DrawingProps) {
   const dragged = useRef<{ x: number; y: number }>(null);
-  const projection = projectionOf(view, size);
   const land = useMemo(() => pathOfLand(projection), [view, size.width]);
   const grid = useMemo(() => pathOfGrid(projection, view, size), [view, size.width]);
-  const [x = 0, y = 0] = projection([newest.long, newest.lat]) ?? [];
   const move = ({ clientX, clientY }: PointerEvent) => {
     const { current: from } = dragged;
     if (!from) return;
@@ -94,18 +169,13 @@ function Drawing({ label, track, newest, areas, view, size, onMove }: DrawingPro
       onPointerMove={move}
       onPointerUp={() => (dragged.current = null)}
     >
-      <path class="map-land" d={land} />
-      <path class="map-grid" d={grid} />
-      {areas.map(({ name, points }, place) => (
-        <AreaShape key={place} name={name} d={pathOf(projection, points, 'Z')} />
-      ))}
-      <path class="map-track" d={pathOf(projection, track)} />
-      {track.length < mostPoints &&
-        track.map((position) => {
-          const [left, top] = projection([position.long, position.lat]) ?? [];
-          return <circle key={position.ts} class="map-point" cx={left} cy={top} r={2} />;
-        })}
-      <circle class="map-newest" cx={x} cy={y} r={7} />
+      {!isBare && (
+        <>
+          <path class="map-land" d={land} />
+          <path class="map-grid" d={grid} />
+        </>
+      )}
+      {children}
       <Scale view={view} height={size.height} />
     </svg>
   );
@@ -168,6 +238,32 @@ export function fit(positions: readonly Position[], size: Size): View {
   );
   const [long = 0, lat = 0] = projection.invert?.([size.width / 2, size.height / 2]) ?? [];
   return { center: { lat, long }, scale: projection.scale() };
+}
+
+/** A tile of the usual scheme: its numbers, and where it lies in the view, px. */
+type Tile = { z: number; x: number; y: number; left: number; top: number; px: number };
+
+const tilePx = 256;
+/** What most servers have. */
+const mostZoom = 19;
+
+/** The tiles that cover a view, at the zoom at which they are nearest to their own size. */
+export function tilesOf({ center, scale }: View, { width, height }: Size): Tile[] {
+  const worldPx = 2 * Math.PI * scale;
+  const z = Math.min(Math.max(0, Math.round(Math.log2(worldPx / tilePx))), mostZoom);
+  const all = 2 ** z;
+  const px = worldPx / all;
+  const radians = (degrees: number) => (degrees * Math.PI) / 180;
+  const north = Math.log(Math.tan(Math.PI / 4 + radians(center.lat) / 2));
+  // The north-western corner of the world.
+  const left = width / 2 - scale * (radians(center.long) + Math.PI);
+  const top = height / 2 - scale * (Math.PI - north);
+  const first = (from: number) => Math.max(0, Math.floor(-from / px));
+  const tiles: Tile[] = [];
+  for (let y = first(top); y < all && top + y * px < height; y += 1)
+    for (let x = first(left); x < all && left + x * px < width; x += 1)
+      tiles.push({ z, x, y, left: left + x * px, top: top + y * px, px });
+  return tiles;
 }
 
 /** From 56° S to 75° N, in units of Mercator's map. */

@@ -8,7 +8,7 @@ import { formatNumber, formatTime, formatValue } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import { nameOfSense } from '../../../api/devices.ts';
 import type { CurrentProfile } from '../tab.ts';
-import { areasOf, type Located, placesOf } from './places.ts';
+import { areasOf, type Located, placesOf, type Position } from './places.ts';
 import type { MapProps } from './map.tsx';
 import { type Range, readRange } from './series.ts';
 
@@ -57,9 +57,29 @@ function SensePositions({ uuid, range, senses, profile, place }: SensePositionsP
         <p class="map map-loading fine">{t('chart.loading')}</p>
       )}
       <p class="fine">
-        {said} {data?.isCut && t('chart.mapCut', { most: formatNumber(track.length) })}
+        <OpenInMaps {...place} /> {said}{' '}
+        {data?.isCut && t('chart.mapCut', { most: formatNumber(track.length) })}
       </p>
     </figure>
+  );
+}
+
+/** Links to the map of the phone or computer, and to one on the web. */
+function OpenInMaps({ lat, long }: Position) {
+  return (
+    <>
+      <a class="link" href={`geo:${lat},${long}`}>
+        {t('chart.openInMaps')}
+      </a>{' '}
+      <a
+        class="link"
+        target="_blank"
+        rel="noreferrer"
+        href={`https://www.openstreetmap.org/?mlat=${lat}&mlon=${long}#map=16/${lat}/${long}`}
+      >
+        {t('chart.openStreetMap')}
+      </a>
+    </>
   );
 }
 

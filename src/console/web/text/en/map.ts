@@ -1,0 +1,10 @@
+export const map = {
+  'map.whole': 'All devices',
+  'map.devices.one': '{count} device with a position',
+  'map.devices.other': '{count} devices with a position',
+  'map.here.one': '{count} device here',
+  'map.here.other': '{count} devices here',
+  'map.none': 'No device has sent a position',
+  'map.noneHint': 'A device that sends its latitude and longitude appears here.',
+  'map.cut': 'Only the first 5,000 devices were searched.',
+} as const;
