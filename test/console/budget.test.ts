@@ -26,7 +26,9 @@ test('the page stays small', async () => {
   const record = scripts.filter(({ name }) => name.startsWith('record-page-'));
   expect(sizeOf(record)).toBeLessThan(5 * kilobyte);
   // Loaded for the profile of a device in words, and for menus and dialogs of a list once they are opened.
-  const opened = scripts.filter(({ name }) => /^(purposes|views|more-filters|action-dialog)-/.test(name));
+  const opened = scripts.filter(({ name }) =>
+    /^(purposes|views|more-filters|action-dialog)-/.test(name),
+  );
   expect(sizeOf(opened)).toBeLessThan(8 * kilobyte);
   const rare = [...map, ...record, ...opened];
   const often = scripts.filter((each) => !rare.includes(each));

@@ -84,7 +84,7 @@ const narrower = ['state', 'value', 'beyond', 'swVersion'] as const;
 function sayNarrower(name: (typeof narrower)[number], text: string): string {
   if (name === 'state') return t('fleet.inState', { state: text });
   if (name === 'swVersion') return t('filters.isVersion', { version: text });
-  if (name === 'beyond') return t(text === 'true' ? 'filters.beyond' : 'filters.notBeyond');
+  if (name === 'beyond') return t('filters.beyond');
   const { sId = text, than = 'gt', number = 0 } = valueOf(text) ?? {};
   return `${sId} ${t(`filters.${than}`)} ${formatNumber(number)}`;
 }
@@ -116,7 +116,7 @@ export function Only({ text, name, drop }: OnlyProps) {
 }
 
 const sayProfile = (profile: string) =>
-  isProfile(profile) ? t(`fleet.profile.${profile}`) : t('fleet.profile', { id: profile });
+  isProfile(profile) ? t(`fleet.profile.${profile}`) : profile;
 
 const isProfile = (text: string): text is 'pending' | 'current' | 'none' =>
   ['pending', 'current', 'none'].includes(text);

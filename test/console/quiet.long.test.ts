@@ -101,7 +101,7 @@ describe.skipIf(browserPath === null)('431 alarms at once', () => {
     const dialog = page.getByRole('dialog', { name: 'Acknowledge with a note' });
     await dialog.getByLabel(/^Note/).fill('A power cut.');
     await human.click(dialog.getByRole('button', { name: 'Acknowledge', exact: true }));
-    await page.getByText('Acknowledged: 431 alarms').waitFor();
+    await page.getByText('Acknowledged: 431 alarms').waitFor({ timeout: 60_000 });
     await page.getByText('Nothing new needs your attention').waitFor();
     const { clicks } = human.figure();
     const seconds = (performance.now() - startedMs) / 1_000;
