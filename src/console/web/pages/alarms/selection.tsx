@@ -4,11 +4,16 @@ import type { AlarmAction, AlarmFilter } from '../../api/events.ts';
 import type { LatestView, ListedAlarm } from '../../api/types.ts';
 import { accountOf } from '../../app/session.ts';
 import { type Quiet } from '../../parts/form.tsx';
-import { Problem } from '../../parts/panel.tsx';
+import { lazyPart, Problem } from '../../parts/panel.tsx';
 import { count, t } from '../../text/t.ts';
 import { beginOnAlarms } from '../fleet/jobs.tsx';
 import { whyOpen } from './about.ts';
 import { NoteDialog, QuietDialog } from './alarm-actions.tsx';
+import type { CloseProps } from './close-dialog.tsx';
+
+const CloseDialog = lazyPart<CloseProps>(
+  async () => (await import('./close-dialog.tsx')).CloseDialog,
+);
 
 /** The alarms to act on: named ones, also of other pages of the list, or all that its filter finds. */
 type Selection =
@@ -143,41 +148,5 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
         />
       )}
     </section>
-  );
-}
-
-type CloseProps = {
-  number: number;
-  /** How many of them are not over; null: only the service knows. */
-  holding: number | null;
-  onCancel: () => void;
-  onClose: (how: { force?: boolean; note?: string }) => void;
-};
-
-/** Those that are not over stay open, unless somebody says otherwise. */
-function CloseDialog({ number, holding, onCancel, onClose }: CloseProps) {
-  const [isForced, setIsForced] = useState(false);
-  return (
-    <NoteDialog
-      title={count('alarms.closeMany', number)}
-      action={t('alarms.close')}
-      hint={t('alarms.closeHint')}
-      onCancel={onCancel}
-      onSend={(note) =>
-        onClose({ ...(isForced ? { force: true } : {}), ...(note === '' ? {} : { note }) })
-      }
-    >
-      {holding !== null && holding > 0 && <p>{count('alarms.closeHolding', holding)}</p>}
-      {holding !== 0 && (
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={isForced}
-            onChange={({ currentTarget }) => setIsForced(currentTarget.checked)}
-          />
-          <span>{t('alarms.closeForced')}</span>
-        </label>
-      )}
-    </NoteDialog>
   );
 }
