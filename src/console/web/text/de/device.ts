@@ -272,7 +272,7 @@ export const chart: Record<keyof typeof enChart, string> = {
   'chart.mapWorld': 'Welt',
   'chart.month': 'Monat zum Drucken',
   'chart.openInMaps': 'In Karten öffnen',
-  'chart.openStreetMap': 'auf OpenStreetMap',
+  'chart.openStreetMap': 'OpenStreetMap',
   'chart.extremes': 'Minimum und Maximum',
   'chart.compare': 'Vergleichen mit',
   'chart.compareNone': 'Vergleichen mit …',

@@ -254,7 +254,7 @@ export const chart = {
   'chart.mapWorld': 'World',
   'chart.month': 'Month for printing',
   'chart.openInMaps': 'Open in maps',
-  'chart.openStreetMap': 'on OpenStreetMap',
+  'chart.openStreetMap': 'OpenStreetMap',
   'chart.extremes': 'Minimum and maximum',
   'chart.compare': 'Compare with',
   'chart.compareNone': 'Compare with …',
