@@ -228,6 +228,7 @@ const leftAlone: Readonly<Record<string, string>> = {
   'contact.unsubscribed_at': 'Only whether it is set matters.',
   'device.configured_at': fact,
   'device.created_at': fact,
+  'device_state.arrived_at': 'nextArrival in src/ingest/rules/arrival.ts begins anew after a leap.',
   'device_state.reported_at':
     'isOldReport in src/ingest/rules/apply.ts ignores a time that no device could report now.',
   'device_state.state_at': fact,

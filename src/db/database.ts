@@ -492,6 +492,17 @@ export class CopyRows {
     return this.bigint((ts - epochMs) * 1_000);
   }
 
+  smallint(value: number): this {
+    const at = this.#bytes.writeInt32BE(2, this.#at);
+    this.#at = this.#bytes.writeInt16BE(value, at);
+    return this;
+  }
+
+  null(): this {
+    this.#at = this.#bytes.writeInt32BE(-1, this.#at);
+    return this;
+  }
+
   float8(value: number): this {
     const at = this.#bytes.writeInt32BE(8, this.#at);
     this.#at = this.#bytes.writeDoubleBE(value, at);

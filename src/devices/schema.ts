@@ -251,7 +251,8 @@ export const DeviceList = z.object({
       all: z.int().meta({ description: 'All devices, whatever the filters.' }),
       within: z.int().meta({
         description:
-          'Those that match `search`, `label` and `state`. The numbers below are of these.',
+          'Those that match the filters but `presence`, `online`, `alarm`, `refused`, `muted` and `profile`. The numbers ' +
+          'below are of these.',
       }),
       matching: z.int().meta({ description: 'The number of matching devices on all pages.' }),
       online: z.int(),

@@ -5,8 +5,9 @@ import { compileProfile, numbered, type Profile } from '../engine/compile.ts';
 import { CowArray, type Newest } from '../engine/last-seen.ts';
 import { addedTo, replay, type StoredRuntime } from '../engine/runtime-codec.ts';
 import type { Runtime } from '../engine/runtime.ts';
-import { findNewest } from '../measurements/store.ts';
+import { findNewestArrived } from '../measurements/store.ts';
 import type { DeviceQueue } from './queue.ts';
+import { type Arrival, storedArrival } from './rules/arrival.ts';
 import { logOfRead } from './rules/evidence-log.ts';
 import {
   Budget,
@@ -75,7 +76,7 @@ export function createContextLoader(
     const rows = await claimAndList(tx, taken, ticked);
     const layouts = await loadContents(tx, rows, remembered);
     const read = await toDeviceStates(rows, layouts);
-    const newest = await findNewest(tx, read.flatMap(wantedOf));
+    const { newest, arrived: arrivedOf } = await findNewestArrived(tx, read.flatMap(wantedOf));
     const waiting = await listWaitingSenses(
       tx,
       rows.map(({ device_id }) => device_id),
@@ -94,11 +95,15 @@ export function createContextLoader(
       };
       const stored = await beginClocks(tx, deviceState, known);
       const clocks = clocksOf(deviceState, stored, known.newest);
-      deviceStates.set(deviceId, { ...deviceState, ...clocks, waitingSenses });
+      const arrival = latestOf(deviceState.arrival, storedArrival(arrivedOf.get(deviceId) ?? null));
+      deviceStates.set(deviceId, { ...deviceState, ...clocks, arrival, waitingSenses });
     }
     return { deviceStates, left };
   };
 }
+
+const latestOf = (one: Arrival | null, other: Arrival | null): Arrival | null =>
+  one && other ? (one.ts < other.ts ? other : one) : (one ?? other);
 
 async function claimAndList(
   tx: Sql,
@@ -145,6 +150,7 @@ async function toDeviceState(row: DeviceRow, layouts: Layouts): Promise<DeviceSt
     device: { deviceId: row.device_id, uuid: row.uuid, accountId: row.account_id },
     version: row.version,
     senses: sensesOf(row.configuration),
+    arrival: storedArrival(row.arrived_at),
     place: { puId: row.pu_id, stId: row.st_id },
     placeTs: row.state_at,
     reported: toReported(row),

@@ -48,12 +48,14 @@ async function updateStates(tx: Sql, saved: Saved[]): Promise<number> {
              reported_pu_id = n.reported_pu_id,
              reported_st_id = n.reported_st_id,
              answers_profiles = n.answers_profiles,
+             arrived_at = ms_to_timestamp(n.arrived_at),
              runtime = case when n.is_whole then n.runtime::json else s.runtime end
         from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[],
                     $6::bigint[], $7::integer[], $8::integer[], $9::boolean[], ${documentsOf('$10')},
-                    $11::boolean[])
+                    $11::boolean[], $12::bigint[])
           as n (device_id, version, pu_id, st_id, state_at,
-                reported_at, reported_pu_id, reported_st_id, answers_profiles, runtime, is_whole)
+                reported_at, reported_pu_id, reported_st_id, answers_profiles, runtime, is_whole,
+                arrived_at)
        where s.device_id = n.device_id and s.version = n.version`,
     values: [
       ...plainArrays(
@@ -68,6 +70,7 @@ async function updateStates(tx: Sql, saved: Saved[]): Promise<number> {
       ),
       jsonSequence(saved.map(storedRuntime)),
       plainArray(saved.map(({ write }) => write.kind === 'whole')),
+      arrivalsOf(saved),
     ],
   });
   return rowCount ?? 0;
@@ -78,12 +81,16 @@ async function updateRuntimes(tx: Sql, saved: Saved[]): Promise<number> {
     name: 'ingest-runtimes',
     text: `
       update device_state s
-         set version = s.version + 1, runtime = n.runtime::json
-        from unnest($1::bigint[], $2::bigint[], ${documentsOf('$3')}) as n (device_id, version, runtime)
+         set version = s.version + 1,
+             runtime = n.runtime::json,
+             arrived_at = ms_to_timestamp(n.arrived_at)
+        from unnest($1::bigint[], $2::bigint[], ${documentsOf('$3')}, $4::bigint[])
+          as n (device_id, version, runtime, arrived_at)
        where s.device_id = n.device_id and s.version = n.version`,
     values: [
       ...plainArrays(...placesOf(saved.map(({ deviceState }) => deviceState))),
       jsonSequence(saved.map(storedRuntime)),
+      arrivalsOf(saved),
     ],
   });
   return rowCount ?? 0;
@@ -95,10 +102,13 @@ async function updateVersions(tx: Sql, saved: Saved[]): Promise<number> {
     name: 'ingest-versions',
     text: `
       update device_state s
-         set version = s.version + 1
-        from unnest($1::bigint[], $2::bigint[]) as n (device_id, version)
+         set version = s.version + 1, arrived_at = ms_to_timestamp(n.arrived_at)
+        from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as n (device_id, version, arrived_at)
        where s.device_id = n.device_id and s.version = n.version`,
-    values: plainArrays(...placesOf(saved.map(({ deviceState }) => deviceState))),
+    values: [
+      ...plainArrays(...placesOf(saved.map(({ deviceState }) => deviceState))),
+      arrivalsOf(saved),
+    ],
   });
   return rowCount ?? 0;
 }
@@ -145,6 +155,10 @@ const placesOf = (deviceStates: DeviceState[]): [number[], number[]] => [
   deviceStates.map(({ device }) => device.deviceId),
   deviceStates.map(({ version }) => version),
 ];
+
+/** Of each device, its last arrival. */
+const arrivalsOf = (saved: Saved[]): string =>
+  plainArray(saved.map(({ deviceState }) => deviceState.arrival?.ts ?? null));
 
 function storedRuntime({ deviceState: { current, runtime }, write }: Saved): string | null {
   if (write.kind !== 'whole' || !current || !runtime) return null;

@@ -157,6 +157,7 @@ export type DeviceRow = {
   pu_id: number;
   st_id: number;
   state_at: number;
+  arrived_at: number | null;
   reported_at: number | null;
   reported_pu_id: number | null;
   reported_st_id: number | null;
@@ -241,7 +242,7 @@ export async function listDeviceStates(db: Sql, deviceIds: number[]): Promise<De
     name: 'ingest-devices',
     text: `
       select s.device_id, d.uuid, d.account_id, d.configuration, s.version,
-             s.pu_id, s.st_id, s.state_at, s.reported_at, s.reported_pu_id, s.reported_st_id,
+             s.pu_id, s.st_id, s.state_at, s.arrived_at, s.reported_at, s.reported_pu_id, s.reported_st_id,
              s.answers_profiles, due.due_at, s.runtime, (select json_agg(l order by l.version)
                                                 from evidence_log l
                                                where l.device_id = s.device_id) as evidence_log,

@@ -3,13 +3,18 @@ import { CopyRows, type Transaction } from '../db/database.ts';
 import { plainArray, type Sql } from '../db/sql.ts';
 import { type LastSeen, maxValues, type Newest } from '../engine/last-seen.ts';
 
-/** `ts` in ms. A position has its latitude in `val` and its longitude in `long`. */
+/**
+ * `ts` in ms. A position has its latitude in `val` and its longitude in `long`. `arrivedTs` (ms) and `nth`: when it
+ * counts as arrived, and its place there (migration 000041); null or absent: not known.
+ */
 type StoredMeasurement = {
   deviceId: number;
   sId: string;
   ts: number;
   val: number;
   long?: number | undefined;
+  arrivedTs?: number | null;
+  nth?: number | null;
 };
 
 /**
@@ -62,8 +67,8 @@ export async function findStored<M extends StoredMeasurement>(
 }
 
 const toPoint = <M extends StoredMeasurement>(row: M, seriesId: number) => {
-  const { ts, val, long = NaN } = row;
-  return { row, seriesId, ts, micros: 0, val, long };
+  const { ts, val, long = NaN, arrivedTs = null, nth = null } = row;
+  return { row, seriesId, ts, micros: 0, val, long, arrivedTs, nth };
 };
 
 /**
@@ -78,17 +83,21 @@ export async function addMeasurements(
   if (rows.length === 0) return;
   const ids = recallSeries(rows, known) ?? (await findSeries(tx, rows, known));
   const copied = new CopyRows();
-  for (const [i, { ts, val, long = NaN }] of rows.entries()) {
+  for (const [i, { ts, val, long = NaN, arrivedTs = null, nth = null }] of rows.entries()) {
     // The history stores no negative zero, and neither does JSON here.
     copied
-      .row(4)
+      .row(6)
       .bigint(ids[i] as number)
       .timestamptz(ts)
       .float8(val + 0)
       .float8(long + 0);
+    if (arrivedTs === null) copied.null();
+    else copied.bigint(arrivedTs);
+    if (nth === null) copied.null();
+    else copied.smallint(nth);
   }
   await tx.copyIn(
-    'copy measurement (series_id, ts, val, long) from stdin (format binary)',
+    'copy measurement (series_id, ts, val, long, arrived, nth) from stdin (format binary)',
     copied.end(),
   );
 }
@@ -208,7 +217,15 @@ async function insertSeries(tx: Sql, wanted: Series[]): Promise<SeriesRow[]> {
 }
 
 /** A row of the history. `ts` in ms; `micros` (0 to 999) distinguishes values of the same millisecond. */
-type Point = { seriesId: number; ts: number; micros: number; val: number; long: number };
+type Point = {
+  seriesId: number;
+  ts: number;
+  micros: number;
+  val: number;
+  long: number;
+  arrivedTs: number | null;
+  nth: number | null;
+};
 
 /** How many different values of a series fit into a millisecond: timestamps resolve microseconds. */
 const placesPerMillisecond = 1_000;
@@ -250,10 +267,10 @@ async function insertAnnouncement<P extends Point>(
 }
 
 const insert = `
-      insert into measurement (series_id, ts, val, long)
-      select series_id, to_timestamp(seconds), val, long
-        from unnest($1::bigint[], $2::float8[], $3::float8[], $4::float8[])
-          as m (series_id, seconds, val, long)
+      insert into measurement (series_id, ts, val, long, arrived, nth)
+      select series_id, to_timestamp(seconds), val, long, arrived, nth
+        from unnest($1::bigint[], $2::float8[], $3::float8[], $4::float8[], $5::bigint[], $6::smallint[])
+          as m (series_id, seconds, val, long, arrived, nth)
           on conflict do nothing`;
 
 function pointValues(points: readonly Point[]): string[] {
@@ -263,6 +280,8 @@ function pointValues(points: readonly Point[]): string[] {
     plainArray(points.map(({ ts, micros }) => (ts * 1_000 + micros) / 1_000_000)),
     plainArray(points.map(({ val }) => val)),
     plainArray(points.map(({ long }) => long)),
+    plainArray(points.map(({ arrivedTs }) => arrivedTs)),
+    plainArray(points.map(({ nth }) => nth)),
   ];
 }
 
@@ -423,7 +442,14 @@ function arrange<P extends Point>(all: Neighbours<P>[]): { placed: P[]; unplaced
   return { placed, unplaced };
 }
 
-type NewestRow = { device_id: number; s_id: string; ts: number; val: number; long: number };
+type NewestRow = {
+  device_id: number;
+  s_id: string;
+  ts: number;
+  val: number;
+  long: number;
+  arrived: number | null;
+};
 
 /**
  * For those of these senses that ever had a value, by device: the newest time, its first values and the last one.
@@ -436,6 +462,24 @@ export async function findNewest(
 ): Promise<ReadonlyMap<number, LastSeen>> {
   const devices = Map.groupBy(await selectNewest(sql, wanted, untilTs), (row) => row.device_id);
   return new Map([...devices].map(([deviceId, rows]) => [deviceId, toSeen(rows)]));
+}
+
+/** The same, and by device the latest arrival among these newest values, ms; devices without one are left out. */
+export async function findNewestArrived(
+  sql: Sql,
+  wanted: readonly Series[],
+): Promise<{ newest: ReadonlyMap<number, LastSeen>; arrived: ReadonlyMap<number, number> }> {
+  const devices = Map.groupBy(await selectNewest(sql, wanted), (row) => row.device_id);
+  const arrived = new Map<number, number>();
+  for (const [deviceId, rows] of devices) {
+    const known = rows.flatMap((row) => row.arrived ?? []);
+    if (known.length > 0) arrived.set(deviceId, Math.max(...known));
+  }
+  const newest = [...devices].map(([deviceId, rows]): [number, LastSeen] => [
+    deviceId,
+    toSeen(rows),
+  ]);
+  return { newest: new Map(newest), arrived };
 }
 
 function toSeen(rows: NewestRow[]): LastSeen {
@@ -468,11 +512,11 @@ function findNewestQuery(wanted: readonly Series[], untilTs?: number): QueryConf
     // The newest row has microseconds only if its millisecond has several values. Only then the second look-up runs:
     // its bounds vary, so it has to find its chunk among all of them.
     text: `
-      select series.device_id, series.s_id, found.ts, found.val, found.long
+      select series.device_id, series.s_id, found.ts, found.val, found.long, newest.arrived
         from unnest($1::bigint[], $2::text[]) as wanted (device_id, s_id)
         join series using (device_id, s_id)
        cross join lateral (
-         select m.ts, date_trunc('milliseconds', m.ts) as first_ts, m.val, m.long
+         select m.ts, date_trunc('milliseconds', m.ts) as first_ts, m.val, m.long, m.arrived
            from measurement m
           where m.series_id = series.id${isBound ? ' and m.ts < ms_to_timestamp($3::bigint + 1)' : ''}
           order by m.ts desc

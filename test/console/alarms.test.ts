@@ -177,4 +177,14 @@ describe.skipIf(browserPath === null)('alarms', () => {
     expect(Number(query.get('to'))).toBeGreaterThan(ts);
     expect(faults).toEqual([]);
   });
+
+  test('a form that refuses leads to its first wrong field, also where it is folded away', async () => {
+    const { page } = await open(`watch/${filled.uuids.hive}`);
+    const field = (name: string) => page.getByLabel(name, { exact: true }).first();
+    await page.getByText('Delay, margin and rate of change').first().click();
+    await field('Alarm when it rises by more than').fill('many');
+    await page.getByText('Delay, margin and rate of change').first().click();
+    await page.getByRole('button', { name: 'Save limits' }).click();
+    await field('Alarm when it rises by more than').and(page.locator(':focus')).waitFor();
+  });
 });

@@ -10,6 +10,9 @@ const data = [
   /climate|\d+ \(mqtt\)|^(devices\/|up\/|measurements)$|node|\d+ kB/g,
   // Made by Intl.
   /\b\d{1,2} [A-Z][a-z]{2,3}\b|\b(in )?\d+ (sec|min|hr|day)s?\.?( ago)?|\b(now|yesterday|today|CES?T)\b/g,
+  /\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b/g,
+  /(January|February|March|April|May|June|July|August|September|October|November|December) \d{4}/g,
+  /Europe\/Berlin/g,
   // The languages' own names.
   /English|Deutsch/g,
 ];

@@ -73,6 +73,16 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     expect([wrong, faults]).toEqual([[], []]);
   });
 
+  /** An account of its own, and a page of it. */
+  const openOwn = async (path: string) => {
+    const credentials = { email: `own-${randomUUID()}@example.com`, password: 'correct horse' };
+    const own = callAs(service.url, await makeAccount(service.url, credentials));
+    const { url } = service;
+    const watched = await openSignedIn(browser, 'light', { url, credentials, path });
+    onTestFinished(() => watched.page.context().close());
+    return { own, ...watched };
+  };
+
   const sqlRun = (text: string, values: unknown[]) =>
     runOn(service.databaseUrl, (client) => client.query(text, values));
 
@@ -145,7 +155,6 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByText('Der Sensor nimmt keinen Wert jenseits von 85 °C an').waitFor();
     expect(await limitsOf(uuid)).toEqual([]);
     await field('Alarm über').fill('-10,5');
-    // A door has no above and below, only on and off, and for how long.
     const doors = page.getByRole('group', { name: /^Door open/ });
     expect(await doors.getByRole('textbox').count()).toBe(0);
     await doors.getByLabel('Alarm im Zustand').selectOption('an');
@@ -520,14 +529,7 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
   });
 
   test('many alarms are rows; those selected are acknowledged and closed in one go', async () => {
-    const credentials = { email: `fleet-${randomUUID()}@example.com`, password: 'correct horse' };
-    const own = callAs(service.url, await makeAccount(service.url, credentials));
-    const { page, faults } = await openSignedIn(browser, 'light', {
-      url: service.url,
-      credentials,
-      path: 'alarms',
-    });
-    onTestFinished(() => page.context().close());
+    const { own, page, faults } = await openOwn('alarms');
     // Nothing is quiet where nobody listens.
     await page.getByText('Nothing is being watched').waitFor();
     const devices = Array.from({ length: 12 }, (_, place) => ({
@@ -567,7 +569,6 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.reload();
     await page.getByText('All quiet').waitFor();
     await page.getByText('The profiles of 11 devices watch their values').waitFor();
-    // What is not watched is the filter of those devices.
     await page.getByRole('link', { name: '1 device has no limits' }).click();
     await page.getByText('1 to 1 of 1').waitFor();
     await page.getByRole('link', { name: 'Freezer 10', exact: true }).waitFor();
@@ -583,7 +584,6 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       expect(height).toBeLessThanOrEqual(44);
     }
     await rows.filter({ hasText: 'Freezer 13' }).getByText('up to -11.7\u00a0°C').waitFor();
-    // Searched while typing, grouped, and counted by the service.
     await page.getByRole('searchbox').fill('freezer 13');
     await expect.poll(() => page.locator('.alarm').count()).toBe(1);
     await expect.poll(() => page.getByRole('link', { name: /^Open/ }).innerText()).toMatch(/\n1$/);
@@ -603,6 +603,15 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     expect(new Set(await states())).toEqual(new Set(['acknowledged']));
     await page.getByRole('link', { name: 'Show acknowledged alarms' }).click();
     await rows.nth(10).waitFor();
+    const closeOne = async (said = '') => {
+      await page.getByLabel('Select too warm, Freezer 12').check();
+      await bar.getByRole('button', { name: 'Close' }).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByText(said).first().waitFor();
+      await dialog.getByLabel('Also close alarms that are not over').check();
+      await dialog.getByRole('button', { name: 'Close' }).click();
+      await expect.poll(() => rows.count()).toBe(10);
+    };
     // None is over, so none is closed; which value keeps it open is said of each.
     await page.getByLabel('Select this page').check();
     await bar.getByRole('button', { name: 'Close' }).click();
@@ -614,23 +623,13 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       .getByText(/not over, so it stays open\. Temperature -11\.7\u00a0°C \(\d\d:\d\d\)/)
       .waitFor();
     expect(await rows.count()).toBe(11);
-    await page.getByLabel('Select too warm, Freezer 12').check();
-    await bar.getByRole('button', { name: 'Close' }).click();
-    await page.getByRole('dialog').getByText('1 of them is not over.').waitFor();
-    await page.getByRole('dialog').getByLabel('Also close alarms that are not over').check();
-    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
-    await expect.poll(() => rows.count()).toBe(10);
-    // Taken back, and closed again.
+    await closeOne('1 of them is not over.');
     await page
       .locator('.job', { hasText: 'Closed: 1 alarm' })
       .getByRole('button', { name: 'Undo' })
       .click();
     await expect.poll(() => rows.count()).toBe(11);
-    await page.getByLabel('Select too warm, Freezer 12').check();
-    await bar.getByRole('button', { name: 'Close' }).click();
-    await page.getByRole('dialog').getByLabel('Also close alarms that are not over').check();
-    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
-    await expect.poll(() => rows.count()).toBe(10);
+    await closeOne();
     expect((await states()).filter((state) => state === 'closed')).toHaveLength(1);
     // Fewer than five alarms stay rows, and nothing that somebody types goes while they close.
     const act = (name: string) => page.getByRole('button', { name, exact: true }).click();
@@ -666,8 +665,7 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
   });
 
   test('a device has all its alarms, however many newer ones others have, and says how many more', async () => {
-    const credentials = { email: `old-${randomUUID()}@example.com`, password: 'correct horse' };
-    const own = callAs(service.url, await makeAccount(service.url, credentials));
+    const { own, page, faults } = await openOwn('alarms');
     const add = (name: string) =>
       own<Registration>('POST', '/v2/devices', {
         protocol: 'http',
@@ -693,11 +691,7 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
       old.deviceAuthUuid,
     ]);
     await insert(old.deviceAuthUuid, 1, 20, true);
-    const { page, faults } = await openSignedIn(browser, 'light', {
-      url: service.url,
-      credentials,
-    });
-    onTestFinished(() => page.context().close());
+    await page.goto(`${service.url}/console/`);
     const row = (name: string) =>
       page
         .locator('.fleet tbody tr')
@@ -727,17 +721,6 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     const time = page.locator('.alarm-row-time').first();
     await time.getByText(/^.+ · end not recorded$/).waitFor();
     expect(faults).toEqual([]);
-  });
-
-  test('a form that refuses leads to its first wrong field, also where it is folded away', async () => {
-    const { uuid } = await addDevice('Oven', [temperature]);
-    const { page } = await open(`watch/${uuid}`);
-    const field = (name: string) => page.getByLabel(name, { exact: true }).first();
-    await page.getByText('Delay, margin and rate of change').first().click();
-    await field('Alarm when it rises by more than').fill('many');
-    await page.getByText('Delay, margin and rate of change').first().click();
-    await page.getByRole('button', { name: 'Save limits' }).click();
-    await field('Alarm when it rises by more than').and(page.locator(':focus')).waitFor();
   });
 
   test('chips count within the search and the label, as the API does', async () => {
@@ -782,6 +765,30 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByRole('button', { name: 'Remove the view Wagons' }).click();
     await page.getByRole('link', { name: 'Wagons' }).waitFor({ state: 'detached' });
     type Counts = { counts: Record<string, number> };
+    type Configured = { device: object; module: object[] };
+    // By a value, by one beyond its limit, and by the version of the software.
+    const { uuid: hot, send } = await addDevice('Kettle', [temperature]);
+    const kettle = await call<Configured>('GET', `/v2/devices/${hot}/configuration`);
+    await call('PUT', `/v2/devices/${hot}/configuration`, {
+      device: { ...kettle.device, swVersion: '2.7' },
+      module: kettle.module,
+    });
+    await send({ sId: '0x10', val: 81.5 });
+    await page.goto(`${service.url}/console/?search=kettle`);
+    await page.getByText('1 to 1 of 1').waitFor();
+    const found = async (value: string, filter: string) => {
+      await page.getByText('More filters', { exact: true }).click();
+      await page.getByLabel('Number').fill(value);
+      await page.getByLabel('Software version').fill('2.7');
+      await page.getByRole('button', { name: 'Filter', exact: true }).click();
+      await page.getByText(filter).waitFor();
+    };
+    await found('81', '0x10 above 81');
+    await page.getByText('Software 2.7').waitFor();
+    await page.getByText('1 to 1 of 1').waitFor();
+    await found('82', '0x10 above 82');
+    await page.getByText('No matching devices').waitFor();
+    await chip(/^All 0$/).waitFor();
     const { counts } = await call<Counts>(
       'GET',
       '/v2/devices?counts=true&label=rolling&search=wagon&presence=online',

@@ -36,6 +36,7 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     seen: CowArray.of([]),
     clocks: null,
     remarked: null,
+    arrival: null,
     waitingSenses: null,
     recentRejections: null,
   };

@@ -12,6 +12,7 @@ import { isSamePlace, type Place } from '../../contract/values.ts';
 import { findEvent, type Profile } from '../../engine/compile.ts';
 import { broughtBack, enter, hasPlace, startRuntime } from '../../engine/runtime.ts';
 import { findNextDue as findNextTick } from '../../engine/timed.ts';
+import { nextArrival } from './arrival.ts';
 import {
   describe,
   listeningUntil,
@@ -55,7 +56,7 @@ import type { WallMs } from '../../lib/clock-readings.ts';
  * before. Pure except for `rows` and `budget`, which belong to the transaction being planned.
  */
 export function apply(
-  deviceState: DeviceState,
+  before: DeviceState,
   fragment: Fragment,
   rows: Changes,
   limits: ApplyLimits,
@@ -71,8 +72,20 @@ export function apply(
     rejections ??= collectRejections(deviceState, fragment, rows, limits);
     budget.spent += rejections.add(rejection) ? costs.rejection : costs.counted;
   };
-  const { topic, arrivedTs } = message.uplink;
-  const scope: MessageScope = { topic, arrivedTs, rows, limits, budget, reject, stored, outcome };
+  const { topic } = message.uplink;
+  const arrival = nextArrival(before.arrival, message.uplink.arrivedTs, fragment.size);
+  const deviceState = { ...before, arrival };
+  const scope: MessageScope = {
+    topic,
+    arrivedTs: arrival.ts,
+    arrival,
+    rows,
+    limits,
+    budget,
+    reject,
+    stored,
+    outcome,
+  };
   // Few profiles have timed members.
   const isTimed = deviceState.current?.profile.isTimed || deviceState.pending?.isTimed;
   const ticked: Ticked = isTimed

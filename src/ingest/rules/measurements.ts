@@ -11,6 +11,7 @@ import {
   watchedOf,
   withLast,
 } from '../../engine/last-seen.ts';
+import { takePlace } from './arrival.ts';
 import { logAfter } from './evidence-log.ts';
 import { makesAlarms, performFiring, recordEvent, signal, signalMove } from './firings.ts';
 import {
@@ -42,7 +43,7 @@ export function applyMeasurements(
 ): Applied {
   const { senses } = before;
   const { deviceId } = before.device;
-  const { limits, arrivedTs, budget, rows } = scope;
+  const { limits, arrivedTs, arrival, budget, rows } = scope;
   const evaluation = new MessageEvaluation(before, scope);
   const times = new EventTimes(before, scope);
   let applied = 0;
@@ -60,10 +61,11 @@ export function applyMeasurements(
     }
     budget.spent += 1;
     const measurement: Measurement = { sId, val, ts };
+    const nth = takePlace(arrival, isStamped);
     const row: MeasurementRow =
       typeof val === 'number'
-        ? { deviceId, sId, ts, val, long: undefined }
-        : { deviceId, sId, ts, val: val.lat, long: val.long };
+        ? { deviceId, sId, ts, val, long: undefined, arrivedTs, nth }
+        : { deviceId, sId, ts, val: val.lat, long: val.long, arrivedTs, nth };
     rows.measurements.push(row);
     scope.outcome?.measure(row);
     const t = times.take(measurement, isStamped, path);

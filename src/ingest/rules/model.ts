@@ -18,6 +18,7 @@ import type { Profile, Weight } from '../../engine/compile.ts';
 import type { CowArray, Listening, Newest } from '../../engine/last-seen.ts';
 import type { Runtime } from '../../engine/runtime.ts';
 import type { Remarked, Watermark } from './watermark.ts';
+import type { Arrival } from './arrival.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** A message on its way to the database, and where to report the result. */
@@ -262,6 +263,8 @@ export type DeviceState = {
   device: DeviceIdentity;
   version: number;
   senses: ReadonlyMap<string, Sense>;
+  /** Of its last message or tick; null: none is known. */
+  arrival: Arrival | null;
   place: Place;
   /** When the device came to its place, ms. */
   placeTs: number;
@@ -298,6 +301,9 @@ export type MeasurementRow = {
   ts: number;
   val: number;
   long: number | undefined;
+  /** When it counts as arrived, and its place there (`takePlace`); absent: imported. */
+  arrivedTs?: number;
+  nth?: number | null;
 };
 
 /** Shared by the many lists that stay empty; never pushed to. */
@@ -417,7 +423,9 @@ export type ApplyLimits = {
 /** What a rule sees of the message that it applies. `reject` records an item as rejected, with the reason. */
 export type MessageScope = {
   topic: string;
+  /** When the message counts as arrived (`nextArrival`), and the same with the places of its measurements. */
   arrivedTs: WallMs;
+  arrival: Arrival;
   rows: Changes;
   limits: ApplyLimits;
   /** When it is spent, the rest of the message's items waits for another transaction. */

@@ -2,7 +2,11 @@ import { expect, test, vi } from 'vitest';
 import type { ListedAlarm, Purpose, Sense } from '../../../src/console/web/api/types.ts';
 import { aboutOf, isBeyond } from '../../../src/console/web/pages/alarms/about.ts';
 import { limitsIn as limitsThen } from '../../../src/console/web/pages/device/chart/thresholds.ts';
-import { contradictions, limitsIn } from '../../../src/console/web/pages/watch/numbers.ts';
+import {
+  contradictions,
+  limitsIn,
+  withNumbers,
+} from '../../../src/console/web/pages/watch/numbers.ts';
 import {
   noLimit,
   noRules,
@@ -143,4 +147,20 @@ test('a limit applies in a chart from when its profile did; one of before, betwe
     { profile: installed, alarms: [] },
   );
   expect(now?.text).toMatch(/^warm: above 8, since /);
+});
+
+test('a repeated message is not for the form; its number changes, and everything else stays', () => {
+  const written = purposeOf({ ...noRules, limits: { '0x1': { ...noLimit, above: 8 } } }, [
+    temperature,
+  ]);
+  const repeated = structuredClone(written);
+  Object.assign(repeated.states[0]?.events[0]?.actions ?? {}, { repeatMs: 600_000 });
+  expect(rulesIn([repeated], [temperature])).toBeNull();
+  const limits = limitsIn([repeated]) ?? [];
+  const [changed] = withNumbers([repeated], limits, [9]);
+  const event = changed?.states[0]?.events[0];
+  expect(event).toMatchObject({
+    actions: { repeatMs: 600_000 },
+    causes: [{ thresholds: { isGt: 9 } }],
+  });
 });

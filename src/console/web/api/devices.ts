@@ -33,6 +33,10 @@ export type FleetFilter = {
   label: string;
   /** puId:stId */
   state: string;
+  /** sId:gt:number or sId:lt:number */
+  value: string;
+  beyond: string;
+  swVersion: string;
   sort: string;
   cursor: string;
 };

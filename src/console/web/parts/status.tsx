@@ -27,10 +27,10 @@ function wordOf({ valueTs, transport }: Seen, standing: Standing): string {
   return t(`status.${standing}`);
 }
 
-type Quiet = { mutedUntilTs?: number | undefined; mutedReason?: string | undefined };
+type MutedProps = { mutedUntilTs?: number | undefined; mutedReason?: string | undefined };
 
 /** Until when a device is muted, and why if a reason was given; nothing if it is not muted. */
-export function Muted({ mutedUntilTs, mutedReason }: Quiet) {
+export function Muted({ mutedUntilTs, mutedReason }: MutedProps) {
   if (mutedUntilTs === undefined) return null;
   const until = t('status.muted', { time: formatTime(mutedUntilTs) });
   return (

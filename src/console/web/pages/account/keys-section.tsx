@@ -213,8 +213,8 @@ function KeyDialog({ onClose, onMade }: DialogProps) {
         <Field
           form={form}
           name="labels"
-          label={t('keys.labels')}
-          hint={t('keys.labelsHint')}
+          label={t('contacts.labels')}
+          hint={t('contacts.labelsHint')}
           input={{ autocomplete: 'off' }}
         />
         <div class="dialog-buttons">

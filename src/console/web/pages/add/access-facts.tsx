@@ -27,7 +27,7 @@ export function AccessFacts({ access, isShown, onShow }: FactsProps) {
             </>
           )}
           <Fact label={t('connect.user')} value={uuid} />
-          <Fact label={t('connect.token')} value={isShown ? token : hidden} />
+          <Fact label={t('signIn.password')} value={isShown ? token : hidden} />
           {!overHttp && <Fact label={t('connect.topic')} value={targetOf(access)} />}
         </dl>
         {isShown && <Qr text={qrText(access)} label={t('connect.qr')} />}
@@ -39,7 +39,7 @@ export function AccessFacts({ access, isShown, onShow }: FactsProps) {
           aria-expanded={isShown}
           onClick={() => onShow(!isShown)}
         >
-          {t(isShown ? 'connect.hideToken' : 'connect.showToken')}
+          {t(isShown ? 'signIn.hidePassword' : 'signIn.showPassword')}
         </button>
         <span class="fine">{t('connect.tokenHint')}</span>
       </p>

@@ -11,10 +11,9 @@ import { Answered, Empty } from '../../parts/panel.tsx';
 import { Chips } from '../../parts/status.tsx';
 import { formatNumber, formatTime } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
-import { LabelFilter, Only, SearchField } from '../fleet/filter.tsx';
+import { LabelFilter, Only, SearchField, ViewsMenu } from '../fleet/filter.tsx';
 import { Pager } from '../fleet/fleet-page.tsx';
 import { JobsPanel } from '../fleet/jobs.tsx';
-import { Views } from '../fleet/views.tsx';
 import { AlarmList } from './alarm-list.tsx';
 import { clearPicked } from './selection.tsx';
 
@@ -63,7 +62,7 @@ export function AlarmsPage() {
           }))}
         />
         <AlarmFilters alarms={query.data?.body.alarms ?? []} />
-        <Views />
+        <ViewsMenu />
       </div>
       <Answered query={query}>
         {({ body: { alarms, groups, total }, next }) => (

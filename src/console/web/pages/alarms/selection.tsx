@@ -3,13 +3,17 @@ import { useState } from 'preact/hooks';
 import type { AlarmAction, AlarmFilter } from '../../api/events.ts';
 import type { LatestView, ListedAlarm } from '../../api/types.ts';
 import { accountOf } from '../../app/session.ts';
-import { Dialog } from '../../parts/dialog.tsx';
 import { type Quiet } from '../../parts/form.tsx';
-import { Problem } from '../../parts/panel.tsx';
+import { lazyPart, Problem } from '../../parts/panel.tsx';
 import { count, t } from '../../text/t.ts';
 import { beginOnAlarms } from '../fleet/jobs.tsx';
 import { whyOpen } from './about.ts';
 import { QuietDialog } from './alarm-actions.tsx';
+import type { CloseProps } from './close-dialog.tsx';
+
+const CloseDialog = lazyPart<CloseProps>(
+  async () => (await import('./close-dialog.tsx')).CloseDialog,
+);
 
 /** The alarms to act on: named ones, also of other pages of the list, or all that its filter finds. */
 type Selection =
@@ -129,60 +133,5 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
         />
       )}
     </section>
-  );
-}
-
-type CloseProps = {
-  number: number;
-  /** How many of them are not over; null: only the service knows. */
-  holding: number | null;
-  onCancel: () => void;
-  onClose: (how: { force?: boolean; note?: string }) => void;
-};
-
-/** Those that are not over stay open, unless somebody says otherwise. */
-function CloseDialog({ number, holding, onCancel, onClose }: CloseProps) {
-  const [isForced, setIsForced] = useState(false);
-  const [note, setNote] = useState('');
-  const send = (event: SubmitEvent) => {
-    event.preventDefault();
-    const text = note.trim();
-    onClose({ ...(isForced ? { force: true } : {}), ...(text === '' ? {} : { note: text }) });
-  };
-  return (
-    <Dialog title={count('alarms.closeMany', number)} onClose={onCancel}>
-      <form class="form" onSubmit={send}>
-        {holding !== null && holding > 0 && <p>{count('alarms.closeHolding', holding)}</p>}
-        {holding !== 0 && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={isForced}
-              onChange={({ currentTarget }) => setIsForced(currentTarget.checked)}
-            />
-            <span>{t('alarms.closeForced')}</span>
-          </label>
-        )}
-        <p class="fine">{t('alarms.closeHint')}</p>
-        <label class="field">
-          <span>{t('alarms.note')}</span>
-          <input
-            name="note"
-            value={note}
-            maxLength={1_000}
-            autocomplete="off"
-            onInput={({ currentTarget }) => setNote(currentTarget.value)}
-          />
-        </label>
-        <div class="dialog-buttons">
-          <button type="button" class="button" onClick={onCancel}>
-            {t('common.cancel')}
-          </button>
-          <button type="submit" class="button button-main">
-            {t('alarms.close')}
-          </button>
-        </div>
-      </form>
-    </Dialog>
   );
 }

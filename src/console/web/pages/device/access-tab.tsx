@@ -93,7 +93,7 @@ function RotateDialog({ uuid, onEnd }: { uuid: string; onEnd: (isDone: boolean) 
             {t('common.cancel')}
           </button>
           <button type="submit" class="button button-main">
-            {t('access.make')}
+            {t('access.rotate')}
           </button>
         </div>
       </form>

@@ -41,8 +41,11 @@ export function NotificationsTab({ uuid }: TabProps) {
 /** "E-mail to ex…@example.org: sent at 14:05", or why it was not. */
 function sayOutcome(outcome: NotificationOutcome): string {
   const { kind, recipient, state, changedTs, reason, error, count, attempts } = outcome;
-  const who = t('told.to', { kind: t(`told.kind.${kind}`), recipient });
-  const became = t(`told.state.${state}`, { time: formatTime(changedTs) });
+  const who = t(`delivery.${kind}`, { who: recipient });
+  const became =
+    state === 'planned'
+      ? t('told.state.planned')
+      : t(`delivery.${state}`, { time: formatTime(changedTs) });
   const why =
     reason === undefined ? (error ?? '') : tryText(`delivery.why.${reason}`, error ?? reason);
   const parts = [

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useQuery } from '../../api/cache.ts';
 import { type FleetFilter, listLabels } from '../../api/devices.ts';
@@ -5,6 +6,7 @@ import type { DeviceAction, DeviceList } from '../../api/types.ts';
 import { here, queryOf, setQuery } from '../../app/router.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
+import { lazyPart } from '../../parts/panel.tsx';
 import { formatNumber } from '../../text/format.ts';
 import { type Key, t } from '../../text/t.ts';
 
@@ -32,7 +34,7 @@ const chips: Chip[] = [
   { key: 'fleet.muted', filter: { muted: 'true' }, count: 'muted' },
   { key: 'fleet.pending', filter: { profile: 'pending' }, count: 'pendingProfile' },
 ];
-const names = ['presence', 'online', 'profile', 'alarm', 'refused', 'muted', 'state'];
+const names = ['presence', 'online', 'profile', 'alarm', 'refused', 'muted'];
 
 /** How many devices there are of each kind; each is a filter in the URL. */
 export function FleetChips({ counts }: { counts: Counts | undefined }) {
@@ -62,17 +64,37 @@ export function FleetChips({ counts }: { counts: Counts | undefined }) {
 
 /** Filters that no chip has and that a link led to, each with a button that drops it. */
 export function OtherFilters() {
-  const { profile, state } = filterOf();
+  const { profile, ...of } = filterOf();
   return (
     <>
       {profile !== '' && profile !== 'pending' && (
         <Only text={sayProfile(profile)} name="profile" drop={t('fleet.clear')} />
       )}
-      {state !== '' && (
-        <Only text={t('fleet.inState', { state })} name="state" drop={t('fleet.clear')} />
-      )}
+      {narrower
+        .filter((name) => of[name] !== '')
+        .map((name) => (
+          <Only key={name} text={sayNarrower(name, of[name])} name={name} drop={t('fleet.clear')} />
+        ))}
     </>
   );
+}
+
+const narrower = ['state', 'value', 'beyond', 'swVersion'] as const;
+
+function sayNarrower(name: (typeof narrower)[number], text: string): string {
+  if (name === 'state') return t('fleet.inState', { state: text });
+  if (name === 'swVersion') return t('filters.isVersion', { version: text });
+  if (name === 'beyond') return t('filters.beyond');
+  const { sId = text, than = 'gt', number = 0 } = valueOf(text) ?? {};
+  return `${sId} ${t(`filters.${than}`)} ${formatNumber(number)}`;
+}
+
+type ValueFilter = { sId: string; than: 'gt' | 'lt'; number: number };
+
+/** The parts of `0x10:gt:8`; null if it is something else. */
+export function valueOf(text: string): ValueFilter | null {
+  const [, sId = '', than, number] = /^(.+):(gt|lt):(.+)$/.exec(text) ?? [];
+  return than === undefined ? null : { sId, than: than as 'gt' | 'lt', number: Number(number) };
 }
 
 type OnlyProps = { text: string; name: string; drop: string };
@@ -94,10 +116,26 @@ export function Only({ text, name, drop }: OnlyProps) {
 }
 
 const sayProfile = (profile: string) =>
-  isProfile(profile) ? t(`fleet.profile.${profile}`) : t('fleet.profile', { id: profile });
+  isProfile(profile) ? t(`fleet.profile.${profile}`) : profile;
 
 const isProfile = (text: string): text is 'pending' | 'current' | 'none' =>
   ['pending', 'current', 'none'].includes(text);
+
+const Views = lazyPart<Record<string, never>>(async () => (await import('./views.tsx')).Views);
+
+/** The named views of the list. */
+export const ViewsMenu = () => <Menu title={t('views.title')}>{() => <Views />}</Menu>;
+
+/** What is needed now and then, so that its script is loaded when it is opened. */
+export function Menu({ title, children }: { title: string; children: () => ComponentChildren }) {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <details class="menu" onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
+      <summary class="chip">{title}</summary>
+      {isOpen && <div class="menu-content">{children()}</div>}
+    </details>
+  );
+}
 
 /** Keeps the search, the label and the sorting. */
 function linkTo(filter: Record<string, string>): string {
@@ -189,6 +227,9 @@ const filterNames = [
   'muted',
   'label',
   'state',
+  'value',
+  'beyond',
+  'swVersion',
 ] as const;
 
 export const filterOf = (): FleetFilter => ({
@@ -201,6 +242,9 @@ export const filterOf = (): FleetFilter => ({
   muted: queryOf('muted'),
   label: queryOf('label'),
   state: queryOf('state'),
+  value: queryOf('value'),
+  beyond: queryOf('beyond'),
+  swVersion: queryOf('swVersion'),
   sort: queryOf('sort') || 'name',
   cursor: queryOf('cursor'),
 });
@@ -213,7 +257,7 @@ export function toDeviceFilter(filter: FleetFilter): NonNullable<DeviceAction['f
   return Object.fromEntries(given);
 }
 
-const isFlag = (name: string) => ['online', 'refused', 'muted'].includes(name);
+const isFlag = (name: string) => ['online', 'refused', 'muted', 'beyond'].includes(name);
 
 /** A filter as text; filters that match the same devices have the same text. */
 export const nameOf = (filter: FleetFilter): string => JSON.stringify(toDeviceFilter(filter));
@@ -230,7 +274,7 @@ export function describeFilter({ search, label, ...of }: FleetFilter): string {
     of.online === 'false' && t('fleet.offline'),
     isPresence(of.presence) && t(`fleet.${of.presence}`),
     of.profile !== '' && sayProfile(of.profile),
-    of.state !== '' && t('fleet.inState', { state: of.state }),
+    ...narrower.map((name) => of[name] !== '' && sayNarrower(name, of[name])),
   ].filter((part) => part !== false);
   return parts.length === 0 ? t('fleet.every') : t('fleet.everyWith', { filter: parts.join(', ') });
 }

@@ -1,20 +1,37 @@
 import { useEffect } from 'preact/hooks';
 import { useQuery } from '../../api/cache.ts';
-import { listRemovedLogins, pageSize, type RemovedLogin } from '../../api/devices.ts';
+import {
+  type ListedDevice,
+  listRemovedLogins,
+  pageSize,
+  type RemovedLogin,
+} from '../../api/devices.ts';
 import { here, queryOf } from '../../app/router.ts';
 import { CopyText } from '../../parts/copy.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
-import { Answered, Empty } from '../../parts/panel.tsx';
+import { Answered, Empty, lazyPart } from '../../parts/panel.tsx';
 import { Ago } from '../../parts/status.tsx';
 import { formatNumber, formatTime } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
 import { SelectionBar } from './act/selection-bar.tsx';
-import { filterOf, FleetChips, LabelFilter, OtherFilters, SearchField } from './filter.tsx';
+import {
+  filterOf,
+  FleetChips,
+  LabelFilter,
+  Menu,
+  nameOf,
+  OtherFilters,
+  SearchField,
+  ViewsMenu,
+} from './filter.tsx';
 import { FleetTable, forgetOtherFilter } from './fleet-table.tsx';
 import { JobsPanel } from './jobs.tsx';
 import { type FleetAnswer, useFleet } from './use-fleet.ts';
-import { Views } from './views.tsx';
+
+const MoreFilters = lazyPart<{ devices: readonly ListedDevice[] }>(
+  async () => (await import('./more-filters.tsx')).MoreFilters,
+);
 
 /** All devices, one page at a time: the service filters, sorts and counts. */
 export function FleetPage() {
@@ -48,7 +65,10 @@ export function FleetPage() {
         <LabelFilter />
         <FleetChips counts={counts} />
         <OtherFilters />
-        <Views />
+        <Menu key={nameOf(filter)} title={t('filters.title')}>
+          {() => <MoreFilters devices={query.data?.body.devices ?? []} />}
+        </Menu>
+        <ViewsMenu />
       </div>
       <section
         class={query.isOld ? 'panel panel-flush is-old' : 'panel panel-flush'}

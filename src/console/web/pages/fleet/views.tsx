@@ -12,7 +12,6 @@ type View = { name: string; path: string; query: string };
 /** Kept in this browser, for each account. What a view shows is all in its URL, so a link does the same elsewhere. */
 const views = signal<readonly View[]>([]);
 const key = computed(() => `sensorium-views/${accountOf()?.accountAuthUuid ?? ''}`);
-effect(() => void (views.value = read(key.value)));
 
 function read(name: string): View[] {
   try {
@@ -28,6 +27,8 @@ const isView = (one: unknown): one is View =>
   typeof one === 'object' &&
   one !== null &&
   ['name', 'path', 'query'].every((member) => typeof (one as View)[member as 'name'] === 'string');
+
+effect(() => void (views.value = read(key.value)));
 
 function keep(next: readonly View[]): void {
   views.value = next;
@@ -59,47 +60,42 @@ export function Views() {
     keep([...others, { name: text, path, query }]);
     setName('');
   };
-  // Nothing is chosen and nothing kept: there is nothing to say.
-  if (own.length === 0 && query === '') return null;
   return (
-    <details class="views">
-      <summary class="chip">{t('views.title')}</summary>
-      <div class="views-list">
-        <ul>
-          {own.map((view) => (
-            <li key={view.name}>
-              <Link
-                to={path.slice(1) + (view.query === '' ? '' : `?${view.query}`)}
-                class="link"
-                aria-current={view.query === query ? 'true' : undefined}
-              >
-                {view.name}
-              </Link>
-              <button
-                type="button"
-                class="button"
-                aria-label={t('views.remove', { name: view.name })}
-                onClick={() => keep(views.value.filter((each) => each !== view))}
-              >
-                <Icon name="bin" />
-              </button>
-            </li>
-          ))}
-        </ul>
-        <form class="with-button" onSubmit={save}>
-          <input
-            value={name}
-            maxLength={60}
-            autocomplete="off"
-            aria-label={t('views.name')}
-            placeholder={t('views.name')}
-            onInput={({ currentTarget }) => setName(currentTarget.value)}
-          />
-          <button type="submit" class="button">
-            {t('views.save')}
-          </button>
-        </form>
-      </div>
-    </details>
+    <>
+      <ul class="views">
+        {own.map((view) => (
+          <li key={view.name}>
+            <Link
+              to={path.slice(1) + (view.query === '' ? '' : `?${view.query}`)}
+              class="link"
+              aria-current={view.query === query ? 'true' : undefined}
+            >
+              {view.name}
+            </Link>
+            <button
+              type="button"
+              class="button"
+              aria-label={t('views.remove', { name: view.name })}
+              onClick={() => keep(views.value.filter((each) => each !== view))}
+            >
+              <Icon name="bin" />
+            </button>
+          </li>
+        ))}
+      </ul>
+      <form class="with-button" onSubmit={save}>
+        <input
+          value={name}
+          maxLength={60}
+          autocomplete="off"
+          aria-label={t('views.name')}
+          placeholder={t('views.name')}
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
+        />
+        <button type="submit" class="button">
+          {t('views.save')}
+        </button>
+      </form>
+    </>
   );
 }

@@ -8,7 +8,7 @@ import { t } from '../../text/t.ts';
 import { kindOf } from '../device/chart/points.ts';
 import {
   isEmpty,
-  type Limit,
+  type SenseRules,
   noLimit,
   problemsOf,
   type Rules,
@@ -128,7 +128,7 @@ function Times({ name, label, value, choices, say }: TimesProps) {
 
 type SenseLimitsProps = {
   sense: Sense;
-  limit: Limit;
+  limit: SenseRules;
   value: LatestView | undefined;
   problemAt: (field: string) => string;
 };

@@ -4,12 +4,12 @@ import type { LatestView, Purpose, Sense } from '../../api/types.ts';
 import { Form, Submit, useForm } from '../../parts/form.tsx';
 import { NumberField, numberOf, wrongNumber } from '../../parts/number-field.tsx';
 import { t } from '../../text/t.ts';
-import { contradictions, type Limit, withNumbers } from './numbers.ts';
+import { contradictions, type ProfileLimit, withNumbers } from './numbers.ts';
 import { Now } from './limits-form.tsx';
 
 type NumbersFormProps = {
   purposes: readonly Purpose[];
-  limits: readonly Limit[];
+  limits: readonly ProfileLimit[];
   senses: ReadonlyMap<string, Sense>;
   latest: readonly LatestView[];
   onSave: (purposes: Purpose[]) => Promise<void>;
@@ -54,7 +54,7 @@ export function NumbersForm({ purposes, limits, senses, latest, onSave }: Number
         );
       })}
       <div>
-        <Submit form={form}>{t('watch.saveNumbers')}</Submit>
+        <Submit form={form}>{t('watch.save')}</Submit>
       </div>
     </Form>
   );

@@ -3,7 +3,7 @@ import { isPlain } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 
 /** A number that a value is compared with, and where it stands in the purposes. */
-export type Limit = {
+export type ProfileLimit = {
   /** Indexes of purpose, state and event. */
   at: readonly [number, number, number];
   sId: string;
@@ -24,8 +24,8 @@ type Cause = Purpose['states'][number]['events'][number]['causes'][number];
  * The limits of purposes that can be changed in place: each is the only cause of its event, and its only threshold.
  * Null if a number is compared in another way, so that changing some limits alone could break what they mean together.
  */
-export function limitsIn(purposes: readonly Purpose[]): Limit[] | null {
-  const found: Limit[] = [];
+export function limitsIn(purposes: readonly Purpose[]): ProfileLimit[] | null {
+  const found: ProfileLimit[] = [];
   for (const [p, { states }] of purposes.entries())
     for (const [s, { stId, name: from, isGlobal, events }] of states.entries())
       for (const [e, { name = '', causes, actions }] of events.entries()) {
@@ -57,10 +57,10 @@ function onlyLimit({ threshold, thresholds }: Cause): 'isGt' | 'isLt' | null {
   return which === 'isGt' || which === 'isLt' ? which : null;
 }
 
-/** The purposes with other numbers: by `Limit`, in the order of `limitsIn`. */
+/** The purposes with other numbers: by `ProfileLimit`, in the order of `limitsIn`. */
 export function withNumbers(
   purposes: readonly Purpose[],
-  limits: readonly Limit[],
+  limits: readonly ProfileLimit[],
   values: readonly number[],
 ): Purpose[] {
   const changed = structuredClone([...purposes]);
@@ -74,7 +74,7 @@ export function withNumbers(
 }
 
 /** Whether a device can be where both are looked at: in one state, or moved from either to the other. */
-function meets(one: Limit, other: Limit): boolean {
+function meets(one: ProfileLimit, other: ProfileLimit): boolean {
   const isEverywhere = one.fromStId === null || other.fromStId === null;
   const isSame = one.fromStId === other.fromStId;
   return isEverywhere || isSame || (other.toStId === one.fromStId && one.toStId === other.fromStId);
@@ -85,7 +85,10 @@ function meets(one: Limit, other: Limit): boolean {
  * beyond one of them: in one state, or in two states that lead to each other, where a value would move the device
  * back and forth.
  */
-export function contradictions(limits: readonly Limit[], values: readonly number[]): string[] {
+export function contradictions(
+  limits: readonly ProfileLimit[],
+  values: readonly number[],
+): string[] {
   return limits.map((limit, place) => {
     if (limit.which !== 'isLt') return '';
     const value = values[place] ?? limit.value;

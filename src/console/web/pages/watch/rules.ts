@@ -5,7 +5,7 @@ import { nameOfSense } from '../../api/devices.ts';
 import { kindOf } from '../device/chart/points.ts';
 
 /** What somebody is notified of, of one sense. An absent member asks for nothing. */
-export type Limit = {
+export type SenseRules = {
   above?: number | undefined;
   below?: number | undefined;
   /** How far behind a limit a value must be before the alarm is over. Of one sense of a device at most. */
@@ -22,7 +22,7 @@ export type Limit = {
 
 export type Rules = {
   /** By sId. */
-  limits: Readonly<Record<string, Limit>>;
+  limits: Readonly<Record<string, SenseRules>>;
   /** 0: silence is ignored. */
   silentMs: number;
   /** How long an alarm stays open after the value is back: it may cross the limit again. */
@@ -33,7 +33,7 @@ export type Rules = {
 export const severities = ['info', 'warning', 'critical'] as const;
 type Severity = (typeof severities)[number];
 
-export const noLimit: Limit = { forMs: 0, withinMs: 3_600_000 };
+export const noLimit: SenseRules = { forMs: 0, withinMs: 3_600_000 };
 export const noRules: Rules = { limits: {}, silentMs: 0, keepMs: 300_000, severity: 'warning' };
 
 type State = Purpose['states'][number];
@@ -102,7 +102,10 @@ export function purposeOf(
 const held = (forMs: number) => (forMs > 0 ? { threshold: { forMs } } : {});
 
 /** A value beyond a limit, with the state that it leads to. */
-function crossings(sense: Sense, { above, below, forMs }: Limit): (Watched & { to: number })[] {
+function crossings(
+  sense: Sense,
+  { above, below, forMs }: SenseRules,
+): (Watched & { to: number })[] {
   const { sId } = sense;
   const text = (value: number) => ({
     name: nameOfSense(sId, sense),
@@ -132,7 +135,7 @@ function crossings(sense: Sense, { above, below, forMs }: Limit): (Watched & { t
 }
 
 /** The states beyond a limit, each with what leads back. */
-function returns(sense: Sense, { above, below, back = 0 }: Limit) {
+function returns(sense: Sense, { above, below, back = 0 }: SenseRules) {
   const { sId } = sense;
   const state = (stId: number, value: number, which: 'above' | 'below') => {
     const said = { name: nameOfSense(sId, sense), value: formatValue(value, sense) };
@@ -157,7 +160,7 @@ function returns(sense: Sense, { above, below, back = 0 }: Limit) {
 const short = (value: number) => Number(value.toPrecision(12));
 
 /** All that is watched of a sense, without states. */
-function watchedOf(sense: Sense, limit: Limit): Watched[] {
+function watchedOf(sense: Sense, limit: SenseRules): Watched[] {
   const { sId } = sense;
   const { on, rise, fall, forMs, withinMs } = limit;
   const name = nameOfSense(sId, sense);
@@ -202,7 +205,7 @@ function silenceOf(silentMs: number, senses: readonly Sense[]): Watched[] {
 export function rulesIn(purposes: readonly Purpose[], senses: readonly Sense[]): Rules | null {
   const [purpose, ...more] = purposes;
   if (!purpose || more.length > 0) return null;
-  const limits: Record<string, Limit> = {};
+  const limits: Record<string, SenseRules> = {};
   let [silentMs, keepMs] = [0, 0];
   let severity: Severity = 'warning';
   const heard = new Set<string>();
@@ -227,7 +230,7 @@ export function rulesIn(purposes: readonly Purpose[], senses: readonly Sense[]):
 }
 
 /** Whether the form has no field for a limit: those of a switch are its two values. */
-function isHidden(sense: Sense, { on, above, below, back, rise, fall }: Limit): boolean {
+function isHidden(sense: Sense, { on, above, below, back, rise, fall }: SenseRules): boolean {
   return kindOf(sense, { points: [] }) === 'switch'
     ? [above, below, back, rise, fall].some((each) => each !== undefined)
     : on !== undefined;
@@ -236,8 +239,8 @@ function isHidden(sense: Sense, { on, above, below, back, rise, fall }: Limit): 
 function limitIn(
   stId: number,
   { threshold, thresholds }: PurposeEvent['causes'][number],
-  known: Limit,
-): Partial<Limit> {
+  known: SenseRules,
+): Partial<SenseRules> {
   const { isGt, isLt, isOneOf } = thresholds;
   const { over, forMs = 0 } = threshold ?? {};
   const change = isGt ?? -(isLt ?? 0);
@@ -264,7 +267,7 @@ function bare(value: unknown): unknown {
   return members.length === 0 ? undefined : members;
 }
 
-const asks = ({ above, below, on, rise, fall }: Limit) =>
+const asks = ({ above, below, on, rise, fall }: SenseRules) =>
   [above, below, on, rise, fall].some((each) => each !== undefined);
 
 export const isEmpty = ({ limits, silentMs }: Rules): boolean =>

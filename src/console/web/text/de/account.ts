@@ -145,8 +145,6 @@ export const account: Record<keyof typeof enAccount, string> = {
   'keys.days.90': '90 Tage',
   'keys.days.365': '1 Jahr',
   'keys.days.0': 'Bis er widerrufen wird',
-  'keys.labels': 'Nur Geräte mit einem dieser Labels',
-  'keys.labelsHint': 'Mit Kommas trennen. Leer lassen für alle Geräte.',
   'keys.made': 'API-Schlüssel für {name} angelegt',
   'keys.once':
     'Kopieren Sie ihn jetzt. Er wird nicht noch einmal angezeigt. Ein Programm sendet ihn als Authorization: Bearer …',

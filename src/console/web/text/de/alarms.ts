@@ -132,7 +132,7 @@ export const alarms: Record<keyof typeof en, string> = {
   'delivery.queued': 'unterwegs seit {time}',
   'delivery.sent': 'gesendet ({time})',
   'delivery.logged': 'ins Log des Dienstes geschrieben, nicht gesendet ({time})',
-  'delivery.failed': 'fehlgeschlagen ({time})',
+  'delivery.failed': 'nicht gesendet ({time})',
   'delivery.held-back': 'zurückgehalten ({time})',
   'delivery.why.messages-per-day': 'das Konto hat seine Nachrichten für diesen Tag verbraucht',
   'delivery.why.messages-per-recipient':

@@ -48,7 +48,6 @@ export const watch: Record<keyof typeof en, string> = {
   'watch.isBelow': '{name} unter',
   'watch.inState': 'Im Zustand „{from}“',
   'watch.moves': 'Führt von „{from}“ zu „{to}“',
-  'watch.saveNumbers': 'Grenzen speichern',
   'watch.readOnly':
     'Das Profil dieses Geräts enthält mehr, als diese Seite ändern kann. Sein Inhalt steht unten.',
   'watch.json': 'Das Profil als JSON',

@@ -141,8 +141,6 @@ export const account = {
   'keys.days.90': '90 days',
   'keys.days.365': '1 year',
   'keys.days.0': 'Until it is revoked',
-  'keys.labels': 'Only devices with one of these labels',
-  'keys.labelsHint': 'Separate with commas. Leave empty for all devices.',
   'keys.made': 'API key created for {name}',
   'keys.once':
     'Copy it now. It will not be shown again. A program sends it as Authorization: Bearer …',

@@ -127,7 +127,7 @@ export const alarms = {
   'delivery.queued': 'on its way since {time}',
   'delivery.sent': 'sent at {time}',
   'delivery.logged': "written to the service's log at {time}, not sent",
-  'delivery.failed': 'failed at {time}',
+  'delivery.failed': 'not sent ({time})',
   'delivery.held-back': 'held back at {time}',
   'delivery.why.messages-per-day': "the account has used up this day's messages",
   'delivery.why.messages-per-recipient':

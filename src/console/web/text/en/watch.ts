@@ -45,7 +45,6 @@ export const watch = {
   'watch.isBelow': '{name} below',
   'watch.inState': 'In the state “{from}”',
   'watch.moves': 'Leads from “{from}” to “{to}”',
-  'watch.saveNumbers': 'Save limits',
   'watch.readOnly':
     'The profile of this device says more than this page can change. Its content is below.',
   'watch.json': 'The profile as JSON',

@@ -181,7 +181,7 @@ function Opened({
       </ul>
       {rest > 0 && <p class="fine">{count('chart.moreEvents', rest)}</p>}
       <button type="button" class="link" onClick={() => setQuery({ event: '' }, { replace: true })}>
-        {t('chart.closeEvent')}
+        {t('common.close')}
       </button>
     </div>
   );

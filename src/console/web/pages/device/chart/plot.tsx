@@ -15,7 +15,7 @@ import {
   toColumns,
   valueAt,
 } from './points.ts';
-import type { Limit } from './thresholds.ts';
+import type { DrawnLimit } from './thresholds.ts';
 
 /** The smallest and the largest values as lines, with a band between them. A table says the same. */
 export function Plot(props: PlotProps) {
@@ -317,7 +317,7 @@ function xOf(plot: UPlot, ts: number): number {
 const mostLetters = 28;
 
 /** A line for each limit while it applied, with the name of its event. */
-function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors): void {
+function drawLimits(plot: UPlot, limits: readonly DrawnLimit[], colors: Colors): void {
   const { ctx, bbox } = plot;
   const { devicePixelRatio: pxRatio } = window;
   const { min = 0, max = 0 } = plot.scales['y'] ?? {};
@@ -367,7 +367,7 @@ type PlotProps = {
   series: Series;
   others: readonly OtherLine[];
   span: Span;
-  limits: readonly Limit[];
+  limits: readonly DrawnLimit[];
   /** Alarms of this sense. */
   alarms: readonly Span[];
   /** Whether the mean of each bucket is drawn too. */

@@ -57,7 +57,7 @@ function SensePositions({ uuid, range, senses, profile, place }: SensePositionsP
         <p class="map map-loading fine">{t('chart.loading')}</p>
       )}
       <p class="fine">
-        <OpenInMaps {...place} /> {said}{' '}
+        {said} <OpenInMaps {...place} />{' '}
         {data?.isCut && t('chart.mapCut', { most: formatNumber(track.length) })}
       </p>
     </figure>
@@ -70,7 +70,8 @@ function OpenInMaps({ lat, long }: Position) {
     <>
       <a class="link" href={`geo:${lat},${long}`}>
         {t('chart.openInMaps')}
-      </a>{' '}
+      </a>
+      {' · '}
       <a
         class="link"
         target="_blank"

@@ -6,7 +6,7 @@ import type { CurrentProfile } from '../tab.ts';
 import type { Span } from './points.ts';
 
 /** What values were compared with, from `start` to `end`. `text`: its event, and what is compared. */
-export type Limit = Span & { value: number; text: string; name: string; isAlarm: boolean };
+export type DrawnLimit = Span & { value: number; text: string; name: string; isAlarm: boolean };
 
 const always = Number.MAX_SAFE_INTEGER;
 
@@ -19,7 +19,7 @@ export function limitsIn(
   span: Span,
   sense: { sId: string; unit?: string | undefined },
   { profile, alarms }: { profile: CurrentProfile | null; alarms: readonly ListedAlarm[] },
-): Limit[] {
+): DrawnLimit[] {
   const own = alarms.filter(({ pId }) => pId === profile?.pId).map(beganOf);
   const start = Math.min(profile?.ts ?? always, ...own);
   const now = limitsOf(sense.sId, sense, profile).map((limit) => ({
@@ -34,7 +34,7 @@ export function limitsIn(
 }
 
 /** With the time from which, or until which, the limit is known to have applied, if that is within the span. */
-function sayWhen({ text, start, end }: Limit, span: Span): string {
+function sayWhen({ text, start, end }: DrawnLimit, span: Span): string {
   const from = formatTime(start);
   if (end < span.end) return t('chart.limitThen', { limit: text, from, to: formatTime(end) });
   return start > span.start ? t('chart.limitSince', { limit: text, from }) : text;
@@ -45,8 +45,8 @@ function limitsOfThen(
   { sId, unit }: { sId: string; unit?: string | undefined },
   profile: CurrentProfile | null,
   alarms: readonly ListedAlarm[],
-): Limit[] {
-  const found = new Map<string, Limit>();
+): DrawnLimit[] {
+  const found = new Map<string, DrawnLimit>();
   for (const alarm of alarms) {
     if (alarm.pId === profile?.pId) continue;
     const end = Math.min(overOf(alarm) ?? always, profile?.ts ?? always);
@@ -76,8 +76,8 @@ function limitsOf(
   sId: string,
   sense: { unit?: string | undefined },
   profile: CurrentProfile | null,
-): Omit<Limit, keyof Span>[] {
-  const found = new Map<string, Omit<Limit, keyof Span>>();
+): Omit<DrawnLimit, keyof Span>[] {
+  const found = new Map<string, Omit<DrawnLimit, keyof Span>>();
   const events = (profile?.purposes ?? []).flatMap(({ states }) =>
     states.flatMap((state) => state.events),
   );

@@ -32,7 +32,7 @@ export function LabelsForm({ uuid }: { uuid: string }) {
       await saveLabels(uuid, [...new Set(labels.filter((label) => label !== ''))]);
       setError(null);
       setTyped(null);
-      say(t('settings.saved'));
+      say(t('account.saved'));
       reload(`device/${uuid}`);
     } catch (thrown) {
       setError(thrown);
