@@ -22,14 +22,14 @@ type LimitChange = {
  * One profile in the place of another, both as the text of their purposes. `pId`: of the new one. `ifPId`: only in the
  * place of this very profile; absent: of any with these purposes.
  */
-export type Replacement = { pId: string; ifPId?: string; from: string; to: string };
+type Replacement = { pId: string; ifPId?: string; from: string; to: string };
 
 /** Both texts are stored with the job, and read for each piece of it. */
 const mostBytes = 64 * 1024;
 
 /**
- * The profile `ifPId` with other numbers, as `pId`. Throws `not-found`, and `invalid-input` if a change names what is not there,
- * or if the purposes would not be valid.
+ * The profile `ifPId` with other numbers, as `pId`. Throws `not-found`, and `invalid-input` if a change names what is
+ * not there, or if the purposes would not be valid.
  */
 export async function planLimits(
   tx: Sql,

@@ -154,7 +154,8 @@ async function installOn(
 
 /**
  * Installs the purposes `to` on those of the devices whose profile, pending or else current, has the purposes `from`
- * (and, if given, is `ifPId`). The account's usage is locked (`lockUsage`). Throws `quota-exceeded`. `claimed`: the devices that exist.
+ * (and, if given, is `ifPId`). The account's usage is locked (`lockUsage`). Throws `quota-exceeded`. `claimed`: the
+ * devices that exist.
  */
 export async function replaceWithin(
   tx: Sql,
@@ -449,7 +450,8 @@ type ProfileText = { text: string; bytes: number };
 
 /**
  * Installs a new profile on devices that have none pending; null if that exceeds a quota. Equal profiles of an account
- * share one stored content. With `pId`, more devices may get the same profile later. The account's usage is locked (`lockUsage`).
+ * share one stored content. With `pId`, more devices may get the same profile later. The account's usage is locked
+ * (`lockUsage`).
  */
 async function insertProfile(
   tx: Sql,
