@@ -74,13 +74,14 @@ type Asked = {
 
 async function answerPoints(
   { db, series, range, run, request }: Asked,
-  { shape }: ExportQuery,
+  { shape, columns }: ExportQuery,
 ): Promise<Streamed> {
   const type = typeOf(request);
   const formats = { [csvType]: 'csv', [ndjsonType]: 'ndjson' } as const;
   const format =
     type === 'application/json' ? (shape === 'rows' ? 'json' : 'columns') : formats[type];
-  const blocks = await run(walkPoints(db, series, range, format));
+  const hasArrival = columns === 'arrivedTs';
+  const blocks = await run(walkPoints(db, series, range, { format, hasArrival }));
   switch (format) {
     case 'json':
       return stream(type, asJsonList('measurements', blocks, pointItems, request.now()));
@@ -89,7 +90,7 @@ async function answerPoints(
     case 'ndjson':
       return stream(type, asLines(blocks, pointLines));
     case 'csv':
-      return stream(type, asLines(blocks, pointLines, pointHeader));
+      return stream(type, asLines(blocks, pointLines, headerOf(hasArrival)));
   }
 }
 
@@ -168,6 +169,9 @@ type ExportRange = { start: number; end: number; order: 'asc' | 'desc' };
 /** How points are written. For columns, `ts` and `val` are two lists. */
 type PointFormat = 'json' | 'ndjson' | 'csv' | 'columns';
 
+/** `hasArrival`: each row says when its point counts as arrived. */
+type PointStyle = { format: PointFormat; hasArrival: boolean };
+
 /** The text of some points of one series, ready to send. */
 type PointBlock = { series: ExportSeries; text: string; vals: string };
 
@@ -180,19 +184,30 @@ const blockSeries = 500;
 const ms = `floor(date_part('epoch', m.ts) * 1000 + 0.0005)::bigint`;
 const value = `case when m.long = 'NaN' then m.val::text
                     else concat('{"lat":', m.val, ',"long":', m.long, '}') end`;
-const row = `concat(w.prefix, ${value}, ',"ts":', ${ms}, '}')`;
 
-const texts: Record<PointFormat, { text: string; separator: string; vals: string }> = {
-  json: { text: row, separator: ',', vals: `''` },
-  ndjson: { text: `${row} || chr(10)`, separator: '', vals: `''` },
-  csv: {
-    text: `concat(w.prefix, ${ms}, case when m.long = 'NaN' then concat(',', m.val, ',,')
-                                        else concat(',,', m.val, ',', m.long) end, chr(13), chr(10))`,
-    separator: '',
-    vals: `''`,
-  },
-  columns: { text: `${ms}::text`, separator: ',', vals: value },
-};
+type Texts = { text: string; separator: string; vals: string };
+
+/** SQL for a point's text. */
+function textsOf({ format, hasArrival }: PointStyle): Texts {
+  const member = hasArrival ? `, ',"arrivedTs":', coalesce(m.arrived::text, 'null')` : '';
+  const field = hasArrival ? `, ',', m.arrived` : '';
+  const row = `concat(w.prefix, ${value}, ',"ts":', ${ms}${member}, '}')`;
+  switch (format) {
+    case 'json':
+      return { text: row, separator: ',', vals: `''` };
+    case 'ndjson':
+      return { text: `${row} || chr(10)`, separator: '', vals: `''` };
+    case 'csv':
+      return {
+        text: `concat(w.prefix, ${ms}, case when m.long = 'NaN' then concat(',', m.val, ',,')
+                                            else concat(',,', m.val, ',', m.long) end${field}, chr(13), chr(10))`,
+        separator: '',
+        vals: `''`,
+      };
+    case 'columns':
+      return { text: `${ms}::text`, separator: ',', vals: value };
+  }
+}
 
 function prefixOf({ deviceAuthUuid, sId }: ExportSeries, format: PointFormat): string {
   if (format === 'csv') return `${deviceAuthUuid},${sId},`;
@@ -209,10 +224,10 @@ function walkPoints(
   sql: Sql,
   all: ExportSeries[],
   range: ExportRange,
-  format: PointFormat,
+  style: PointStyle,
 ): AsyncGenerator<PointBlock[]> {
   return walkSlices(all, blockSeries, async (slice, after: string | null) => {
-    const rows = await readBlock(sql, slice, { ...range, after }, format);
+    const rows = await readBlock(sql, slice, { ...range, after }, style);
     const blocks = rows.flatMap(({ place, text, vals }) => {
       const series = slice[place - 1];
       return series ? [{ series, text, vals }] : [];
@@ -230,12 +245,13 @@ async function readBlock(
   sql: Sql,
   slice: ExportSeries[],
   { start, end, order, after }: ExportRange & { after: string | null },
-  format: PointFormat,
+  style: PointStyle,
 ): Promise<BlockRow[]> {
-  const { text, separator, vals } = texts[format];
+  const { format, hasArrival } = style;
+  const { text, separator, vals } = textsOf(style);
   const [beyond, newest] = order === 'asc' ? ['>', 'max'] : ['<', 'min'];
   const { rows } = await sql.query<BlockRow>({
-    name: `export-points-${format}-${order}`,
+    name: `export-points-${format}-${order}${hasArrival ? '-arrived' : ''}`,
     // If a block continues within a series, that series is the first of the slice.
     text: `
       select place::integer, count(*)::integer as count,
@@ -246,7 +262,7 @@ async function readBlock(
           select w.place, m.ts, ${text} as text, ${vals} as vals
             from unnest($1::bigint[], $2::text[]) with ordinality as w (series_id, prefix, place)
            cross join lateral (
-             select ts, val, long
+             select ts, val, long${hasArrival ? ', arrived' : ''}
                from measurement
               where series_id = w.series_id
                 and ts >= ms_to_timestamp($3) and ts < ms_to_timestamp($4::bigint + 1)
@@ -280,7 +296,8 @@ const seriesItems = (block: PointBlock[]) =>
     })
     .join(',');
 
-const pointHeader = 'deviceAuthUuid,sId,ts,val,lat,long\r\n';
+const headerOf = (hasArrival: boolean) =>
+  `deviceAuthUuid,sId,ts,val,lat,long${hasArrival ? ',arrivedTs' : ''}\r\n`;
 
 const bucketItems = (rows: ExportBucket[]) => JSON.stringify(rows).slice(1, -1);
 

@@ -41,7 +41,18 @@ export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
 /** A measurement with its device. */
 const DeviceMeasurement = z
-  .object({ deviceAuthUuid: deviceUuid, ...measured })
+  .object({
+    deviceAuthUuid: deviceUuid,
+    ...measured,
+    arrivedTs: timestamp
+      .nullable()
+      .optional()
+      .meta({
+        description:
+          'With `columns=arrivedTs`: when the value counts as arrived; null if that is not known, as of imported values ' +
+          'and of those that versions up to 0.4.0 stored.',
+      }),
+  })
   .meta({ id: 'DeviceMeasurement' });
 
 export const LatestView = z
@@ -181,15 +192,25 @@ export const ExportQuery = z
     shape: z.enum(['rows', 'columns']).default('rows').meta({
       description: 'columns: for each series a list of times and a list of values. JSON only.',
     }),
+    columns: z
+      .enum(['arrivedTs'])
+      .optional()
+      .meta({
+        description:
+          'arrivedTs: adds to each point when it counts as arrived (`arrivedTs`; in CSV the last column). Not with ' +
+          '`bucket` or `shape=columns`.',
+      }),
   })
   .superRefine(needDevices)
   .superRefine(needBucket)
-  .superRefine(({ bucket, stats, shape }, context) => {
+  .superRefine(({ bucket, stats, shape, columns }, context) => {
     const say = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (!bucket && stats) say('stats', 'applies only to buckets: add bucket');
     if (bucket && shape === 'columns')
       say('shape', 'columns are available for points, not for buckets');
+    if (columns && (bucket || shape === 'columns'))
+      say('columns', 'arrivedTs is available for points in rows, not for buckets or shape=columns');
   });
 export type ExportQuery = z.output<typeof ExportQuery>;
 

@@ -97,7 +97,10 @@ describe.skipIf(browserPath === null)('431 alarms at once', () => {
     await human.click(page.getByLabel('Select this page'));
     const bar = page.locator('.selection');
     await human.click(bar.getByRole('button', { name: 'Select all 431 matching alarms' }));
-    await human.click(bar.getByRole('button', { name: 'Acknowledge' }));
+    await human.click(bar.getByRole('button', { name: 'Acknowledge with a note' }));
+    const dialog = page.getByRole('dialog', { name: 'Acknowledge with a note' });
+    await dialog.getByLabel(/^Note/).fill('A power cut.');
+    await human.click(dialog.getByRole('button', { name: 'Acknowledge', exact: true }));
     await page.getByText('Acknowledged: 431 alarms').waitFor({ timeout: 60_000 });
     await page.getByText('Nothing new needs your attention').waitFor();
     const { clicks } = human.figure();
@@ -108,6 +111,11 @@ describe.skipIf(browserPath === null)('431 alarms at once', () => {
     const total = async (state: string) =>
       (await call<Alarms>('GET', `/v2/alarms?state=${state}&counts=true&limit=1`)).total;
     expect([await total('open'), await total('acknowledged')]).toEqual([0, inAlarm]);
+    type Noted = { alarms: { notes: { text: string }[] }[] };
+    const noted = await call<Noted>('GET', '/v2/alarms?state=acknowledged&limit=100&sort=oldest');
+    expect(new Set(noted.alarms.flatMap(({ notes }) => notes.map(({ text }) => text)))).toEqual(
+      new Set(['A power cut.']),
+    );
     expect(faults).toEqual([]);
     await page.context().close();
   });

@@ -32,6 +32,44 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
   const dense = (sId: string, count: number) =>
     Array.from({ length: count }, (_, n) => ({ sId, ts: t0 + n * 1_000, val: n / 10 }));
 
+  test('say when they arrived, where that is asked for and known', async () => {
+    const device = await app.newDevice(history.db);
+    await store(
+      device,
+      { sId: '0x1', ts: t0, val: 1, arrivedTs: t0 + 70, nth: null },
+      { sId: '0x1', ts: t0 + 1, val: 52.5, long: -13.25, arrivedTs: t0 + 70, nth: 1 },
+      { sId: '0x1', ts: t0 + 2, val: 3 },
+    );
+    const query = `devices=${device.uuid}`;
+    const { measurements } = await json(device.accountId, `${query}&columns=arrivedTs`);
+    const of = { deviceAuthUuid: device.uuid, sId: '0x1' };
+    expect(measurements).toEqual([
+      { ...of, val: 1, ts: t0, arrivedTs: t0 + 70 },
+      { ...of, val: { lat: 52.5, long: -13.25 }, ts: t0 + 1, arrivedTs: t0 + 70 },
+      { ...of, val: 3, ts: t0 + 2, arrivedTs: null },
+    ]);
+    const plain = await json(device.accountId, query);
+    expect(plain.measurements[0]).toEqual({ ...of, val: 1, ts: t0 });
+    const csv = await (
+      await ask(device.accountId, `${query}&columns=arrivedTs`, 'text/csv')
+    ).text();
+    const start = `${device.uuid},0x1,`;
+    expect(csv.split('\r\n')).toEqual([
+      'deviceAuthUuid,sId,ts,val,lat,long,arrivedTs',
+      `${start}${t0},1,,,${t0 + 70}`,
+      `${start}${t0 + 1},,52.5,-13.25,${t0 + 70}`,
+      `${start}${t0 + 2},3,,,`,
+      '',
+    ]);
+    for (const more of ['shape=columns', 'bucket=1h']) {
+      const refused = await ask(device.accountId, `${query}&columns=arrivedTs&${more}`);
+      expect([refused.status, await refused.text()]).toEqual([
+        400,
+        expect.stringMatching('columns'),
+      ]);
+    }
+  });
+
   test('come series by series, ordered by time, from more rows than one statement returns', async () => {
     const first = await app.newDevice(history.db);
     const second = await addDevice(first.accountId, ['cellar']);

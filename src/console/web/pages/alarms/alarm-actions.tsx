@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { reload } from '../../api/cache.ts';
 import { muteDevice, unmuteDevice } from '../../api/devices.ts';
@@ -137,12 +138,14 @@ type NoteProps = {
   title: string;
   action: string;
   hint: string;
+  /** Above the note. */
+  children?: ComponentChildren;
   onCancel: () => void;
   onSend: (note: string) => void;
 };
 
 /** Asks for a note: what was found, what was done. It may stay empty. */
-function NoteDialog({ title, action, hint, onCancel, onSend }: NoteProps) {
+export function NoteDialog({ title, action, hint, children, onCancel, onSend }: NoteProps) {
   const [note, setNote] = useState('');
   const send = (event: SubmitEvent) => {
     event.preventDefault();
@@ -151,6 +154,7 @@ function NoteDialog({ title, action, hint, onCancel, onSend }: NoteProps) {
   return (
     <Dialog title={title} onClose={onCancel}>
       <form class="form" onSubmit={send}>
+        {children}
         <p>{hint}</p>
         <label class="field">
           <span>{t('alarms.note')}</span>

@@ -8,7 +8,7 @@ import { lazyPart, Problem } from '../../parts/panel.tsx';
 import { count, t } from '../../text/t.ts';
 import { beginOnAlarms } from '../fleet/jobs.tsx';
 import { whyOpen } from './about.ts';
-import { QuietDialog } from './alarm-actions.tsx';
+import { NoteDialog, QuietDialog } from './alarm-actions.tsx';
 import type { CloseProps } from './close-dialog.tsx';
 
 const CloseDialog = lazyPart<CloseProps>(
@@ -61,7 +61,7 @@ type BarProps = {
 
 /** How many alarms are selected, what can be done with them in one go, and a button that selects all that match. */
 export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
-  const [asking, setAsking] = useState<'snooze' | 'close' | null>(null);
+  const [asking, setAsking] = useState<'note' | 'snooze' | 'close' | null>(null);
   const [error, setError] = useState<unknown>(null);
   const { value: chosen } = selection;
   const some = chosen.kind === 'some' ? [...chosen.alarms.values()] : null;
@@ -80,12 +80,16 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
       setError(thrown);
     }
   };
+  const isAnyOpen = some ? some.some(({ state }) => state === 'open') : filter.state === 'open';
   const isWhole = some !== null && page.every(isPicked) && total > number;
   return (
     <section class="selection" aria-label={t('alarms.selection')}>
       <p class="selection-count" role="status">
         {some ? count('fleet.selected', number) : count('alarms.allSelected', number)}
       </p>
+      <button type="button" class="link" onClick={clearPicked}>
+        {t('act.clear')}
+      </button>
       {isWhole && (
         <button
           type="button"
@@ -96,7 +100,7 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
         </button>
       )}
       <div class="selection-actions">
-        {(some ? some.some(({ state }) => state === 'open') : filter.state === 'open') && (
+        {isAnyOpen && (
           <button
             type="button"
             class="button button-soft"
@@ -111,11 +115,22 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
         <button type="button" class="button" onClick={() => setAsking('close')}>
           {t('alarms.close')}
         </button>
-        <button type="button" class="link" onClick={clearPicked}>
-          {t('act.clear')}
-        </button>
+        {isAnyOpen && (
+          <button type="button" class="link" onClick={() => setAsking('note')}>
+            {t('alarms.withNote')}
+          </button>
+        )}
       </div>
       {error !== null && <Problem error={error} />}
+      {asking === 'note' && (
+        <NoteDialog
+          title={t('alarms.withNote')}
+          action={t('alarms.acknowledge')}
+          hint={t('alarms.noteHint')}
+          onCancel={() => setAsking(null)}
+          onSend={(note) => void begin({ action: 'acknowledge', ...(note ? { note } : {}) })}
+        />
+      )}
       {asking === 'close' && (
         <CloseDialog
           number={number}

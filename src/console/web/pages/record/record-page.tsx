@@ -109,48 +109,50 @@ const number = (value: number, { decimals }: Sense) => formatNumber(value, decim
 
 function Days({ days, senses }: Pick<Month, 'days' | 'senses'>) {
   return (
-    <table class="table record-days">
-      <thead>
-        <tr>
-          <th scope="col" rowSpan={2}>
-            {text('record.day')}
-          </th>
-          {senses.map(({ sense }) => (
-            <th key={sense.sId} scope="colgroup" colSpan={3}>
-              {nameOfSense(sense.sId, sense)}
-              {sense.unit && `, ${sense.unit}`}
+    <div class="record-scroll" tabIndex={0} role="region" aria-label={text('record.day')}>
+      <table class="table record-days">
+        <thead>
+          <tr>
+            <th scope="col" rowSpan={2}>
+              {text('record.day')}
             </th>
-          ))}
-        </tr>
-        <tr>
-          {senses.flatMap(({ sense: { sId } }) =>
-            (['least', 'mean', 'most'] as const).map((which) => (
-              <th key={`${sId}/${which}`} scope="col">
-                {t(`device.${which}`)}
+            {senses.map(({ sense }) => (
+              <th key={sense.sId} scope="colgroup" colSpan={3}>
+                {nameOfSense(sense.sId, sense)}
+                {sense.unit && `, ${sense.unit}`}
               </th>
-            )),
-          )}
-        </tr>
-      </thead>
-      <tbody>
-        {days.map((day) => (
-          <tr key={day}>
-            <th scope="row">{dayName(day)}</th>
-            {senses.map((each) => (
-              <Numbers key={each.sense.sId} sense={each.sense} stats={each.days.get(day)} />
             ))}
           </tr>
-        ))}
-      </tbody>
-      <tfoot>
-        <tr>
-          <th scope="row">{text('record.whole')}</th>
-          {senses.map(({ sense, whole }) => (
-            <Numbers key={sense.sId} sense={sense} stats={whole} />
+          <tr>
+            {senses.flatMap(({ sense: { sId } }) =>
+              (['least', 'mean', 'most'] as const).map((which) => (
+                <th key={`${sId}/${which}`} scope="col">
+                  {t(`device.${which}`)}
+                </th>
+              )),
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {days.map((day) => (
+            <tr key={day}>
+              <th scope="row">{dayName(day)}</th>
+              {senses.map((each) => (
+                <Numbers key={each.sense.sId} sense={each.sense} stats={each.days.get(day)} />
+              ))}
+            </tr>
           ))}
-        </tr>
-      </tfoot>
-    </table>
+        </tbody>
+        <tfoot>
+          <tr>
+            <th scope="row">{text('record.whole')}</th>
+            {senses.map(({ sense, whole }) => (
+              <Numbers key={sense.sId} sense={sense} stats={whole} />
+            ))}
+          </tr>
+        </tfoot>
+      </table>
+    </div>
   );
 }
 
@@ -182,26 +184,28 @@ function Excursions({ alarms, isCut, senses }: Month) {
       {alarms.length === 0 ? (
         <p>{text('record.noAlarms')}</p>
       ) : (
-        <table class="table record-alarms">
-          <thead>
-            <tr>
-              {(['alarm', 'time', 'extreme', 'handled'] as const).map((column) => (
-                <th key={column} scope="col">
-                  {text(`record.${column}`)}
-                </th>
+        <div class="record-scroll" tabIndex={0} role="region" aria-label={text('record.alarms')}>
+          <table class="table record-alarms">
+            <thead>
+              <tr>
+                {(['alarm', 'time', 'extreme', 'handled'] as const).map((column) => (
+                  <th key={column} scope="col">
+                    {text(`record.${column}`)}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {alarms.map((alarm) => (
+                <Excursion
+                  key={alarm.alarmId}
+                  alarm={alarm}
+                  shown={senses.map(({ sense }) => sense)}
+                />
               ))}
-            </tr>
-          </thead>
-          <tbody>
-            {alarms.map((alarm) => (
-              <Excursion
-                key={alarm.alarmId}
-                alarm={alarm}
-                shown={senses.map(({ sense }) => sense)}
-              />
-            ))}
-          </tbody>
-        </table>
+            </tbody>
+          </table>
+        </div>
       )}
       {isCut && <p class="fine">{text('record.cut')}</p>}
     </section>
