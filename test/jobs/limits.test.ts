@@ -9,7 +9,7 @@ afterAll(() => world?.close());
 beforeEach(() => world.openAccount());
 
 async function install(deviceAuthUuids: string[], isGt: number): Promise<string> {
-  const body = { deviceAuthUuids, purposes: [thresholdPurpose(1, isGt)] };
+  const body = { deviceAuthUuids, purposes: [{ ...thresholdPurpose(1, isGt), name: 'warm' }] };
   const { token } = world;
   return String((await ask(world.url, { path: '/v2/devices/profile', token, body })).body['pId']);
 }
