@@ -107,6 +107,8 @@ const routes = [
     newUuid: randomUUID,
     startJob: () => Promise.reject(new Error('There are no jobs here.')),
     listJobDevices: () => Promise.resolve(null),
+    planLimits: () => Promise.reject(new Error('no jobs')),
+    planRestore: () => Promise.resolve(null),
     isAhead: () => true,
     findByValues: async () => ({ in: null, notIn: null }),
   }),

@@ -201,7 +201,8 @@ async function listRoutes(
   const limiters = await startLimiters(shared);
   const alarms = createAlarmsOfRoutes(shared);
   const onLabelled = createOnLabelled(shared);
-  const jobs = startJobs(shared, { removal, acting: alarms.acting, onLabelled });
+  const acting = { removal, acting: alarms.acting, onLabelled };
+  const jobs = startJobs(shared, { ...acting, newUuid: randomUUID });
   const warnings = createInstallWarningsOf(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
@@ -252,6 +253,8 @@ async function listRoutes(
       newUuid: randomUUID,
       startJob: jobs.startJob,
       listJobDevices: jobs.listJobDevices,
+      planLimits: jobs.planLimits,
+      planRestore: jobs.planRestore,
       isAhead,
     }),
     ...jobRoutes({ db }),

@@ -17,9 +17,11 @@ import { type Chore, type FailedJob, startUpkeep } from '../history/upkeep.ts';
 import { forgetKeys } from '../idempotency/run-once.ts';
 import {
   createStartJob,
+  findJobAction,
   findJobAlarms,
   type DoPiece,
   forgetJobs,
+  type JobOwner,
   type JobPiece,
   keptSince,
   listJobDevices,
@@ -33,6 +35,7 @@ import { asDeliveryError } from '../notifications/channels/channel.ts';
 import { emailDriver, type EmailOptions } from '../notifications/channels/email.ts';
 import { enqueueQuotaNotice } from '../notifications/enqueue-direct.ts';
 import { createUndeliveredLog } from '../notifications/log.ts';
+import { planBack, planLimits, replaceProfiles } from '../profiles/change.ts';
 import { forgetOldDisplays } from '../profiles/downlinks.ts';
 import { removeUnusedProfiles } from '../profiles/queries.ts';
 import { compactActivity } from '../quotas/activity.ts';
@@ -49,6 +52,7 @@ type JobDeps = {
   acting: ActDeps;
   /** Call it after labels of the account's devices have changed. */
   onLabelled: (accountId: number, nowTs: WallMs) => Promise<void>;
+  newUuid: () => string;
 };
 
 /** Runs jobs: what accounts do with many devices at once. */
@@ -58,7 +62,7 @@ export function startJobs(shared: Shared, deps: JobDeps) {
   const jobsLog = log.child({ component: 'jobs' });
   const runner = startJobRunner({
     db,
-    doPiece: createDoPiece(deps, clock),
+    doPiece: createDoPiece(shared, deps, clock),
     monotonicClock,
     onError: (err) =>
       jobsLog.warn(
@@ -71,6 +75,12 @@ export function startJobs(shared: Shared, deps: JobDeps) {
     startJob: createStartJob({ db, limitsOf, believedTs, onStarted: runner.wake }),
     listJobDevices,
     findJobAlarms,
+    planLimits: (accountId: number, asked: Omit<Parameters<typeof planLimits>[3], 'pId'>) =>
+      planLimits(db, limitsOf, accountId, { ...asked, pId: deps.newUuid() }),
+    planRestore: async (owner: JobOwner, jobId: string) => {
+      const action = (await findJobAction(db, owner, jobId)) as StoredAction | null;
+      return action?.replacement ? planBack(action.replacement, deps.newUuid()) : null;
+    },
   };
 }
 
@@ -80,7 +90,11 @@ const forgetOldJobs =
   (nowTs: WallMs): Promise<void> =>
     forgetJobs(db, { accountId: null, keep: 0, ...keptSince(nowTs) });
 
-function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: Clock): DoPiece {
+function createDoPiece(
+  { bus, config }: Pick<Shared, 'bus' | 'config'>,
+  { removal, acting, onLabelled }: JobDeps,
+  clock: Clock,
+): DoPiece {
   return async (tx, piece) => {
     const { accountId, uuids, labels } = piece;
     if (piece.alarmIds.length > 0) return actOnPiece(tx, acting, piece, clock());
@@ -110,6 +124,11 @@ function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: Clock): 
         const deviceIds = devices.map(({ deviceId }) => deviceId);
         const after = () => acting.bus.publish('events', { accountIds: [accountId], deviceIds });
         return { failed: missing(uuids, devices), after };
+      }
+      case 'limits':
+      case 'restore': {
+        if (!of.replacement) throw new Error('A job lacks the profile to install.');
+        return replaceProfiles(tx, { bus, quotas: config.quotas }, piece, of.replacement);
       }
     }
   };

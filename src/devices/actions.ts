@@ -14,6 +14,7 @@ import {
   type ConnectorAddress,
   DeviceAction,
   intermittentAmong,
+  type Replacement,
   type StoredAction,
 } from './schema.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
@@ -41,6 +42,16 @@ export type ActionDeps = {
     owner: { accountId: number; keyId: string | null },
     jobId: string,
   ) => Promise<string[] | null>;
+  /** The profile `ifPId` with other numbers. Throws `not-found` and `invalid-input`. */
+  planLimits: (
+    accountId: number,
+    asked: Required<Pick<DeviceAction, 'ifPId' | 'changes'>>,
+  ) => Promise<Replacement>;
+  /** The way back from a job that changed limits, or restored them; null if there is no such job. */
+  planRestore: (
+    owner: { accountId: number; keyId: string | null },
+    jobId: string,
+  ) => Promise<Replacement | null>;
   /** Whether a mute may last until then; both in ms. */
   isAhead: (untilTs: number, nowTs: WallMs) => boolean;
   listConnectors: () => readonly ConnectorAddress[];
@@ -60,7 +71,9 @@ export function actionsRoute(deps: ActionDeps): Route {
       'The action continues after the answer, as a job: `GET /v2/jobs/{jobId}` shows its ' +
       'progress. The devices are those that match the filter now, those that are named, or ' +
       'those of a job that has ended. `label` and `unlabel` skip devices that they would not ' +
-      'change. `mute` and `unmute` also require the scope alarms:write. A key that is ' +
+      'change. `limits` replaces numbers in the profile `ifPId`, on the devices that still have it or one with the ' +
+      'same purposes; on others it fails as `changed`. `restore` with the `jobId` of a `limits` takes it back. ' +
+      '`mute` and `unmute` also require the scope alarms:write. A key that is ' +
       'restricted to labels cannot change labels.',
     tag: 'Devices',
     auth: 'account',
@@ -104,6 +117,15 @@ export function actionsRoute(deps: ActionDeps): Route {
           : uuids;
         return { devices };
       };
+      const plan = async (): Promise<{ replacement?: Replacement }> => {
+        const { ifPId, changes } = body;
+        if (ifPId && changes)
+          return { replacement: await deps.planLimits(accountId, { ifPId, changes }) };
+        if (action !== 'restore' || jobId === undefined) return {};
+        const replacement = await deps.planRestore(owner, jobId);
+        if (!replacement) throw forgotten();
+        return { replacement };
+      };
       const job = {
         accountId,
         keyId: account.key ? account.sessionId : null,
@@ -119,7 +141,9 @@ export function actionsRoute(deps: ActionDeps): Route {
         select,
         now: request.now,
       };
-      return once<Started>((keep) => startJob(job, keep));
+      return once<Started>(async (keep) =>
+        startJob({ ...job, action: { ...job.action, ...(await plan()) } }, keep),
+      );
     },
   });
 }

@@ -444,10 +444,27 @@ type DeviceFilter = z.output<typeof DeviceFilter>;
 /** Devices that one request may name; a filter may match any number. */
 const mostDevices = 10_000;
 
-const actions = ['label', 'unlabel', 'mute', 'unmute', 'remove'] as const;
+const actions = ['label', 'unlabel', 'mute', 'unmute', 'remove', 'limits', 'restore'] as const;
 type ActionName = (typeof actions)[number];
 
 const takesLabels = (action: ActionName) => action === 'label' || action === 'unlabel';
+
+const numbers = z.record(z.string().max(40), z.number()).optional();
+
+const LimitChange = z
+  .strictObject({
+    puId: z.int(),
+    stId: z.int(),
+    evId: z.int(),
+    cause: z.int().min(0).max(31).meta({ description: "Which of the event's causes, from 0." }),
+    threshold: numbers,
+    thresholds: numbers,
+  })
+  .meta({
+    id: 'LimitChange',
+    description:
+      'New numbers of a cause, by their names. Only numbers that are there are replaced.',
+  });
 
 /** The body of POST /v2/devices/actions. */
 export const DeviceAction = z
@@ -458,6 +475,11 @@ export const DeviceAction = z
     reason: Text.max(200)
       .optional()
       .meta({ description: 'For mute: the reason, visible to others.' }),
+    ifPId: uuidParam.optional().meta({
+      description:
+        'For limits: a profile. Only devices that have it, or one with the same purposes, change.',
+    }),
+    changes: z.array(LimitChange).min(1).max(100).optional().meta({ description: 'For limits.' }),
     deviceAuthUuids: z.array(uuidParam).min(1).max(mostDevices).optional(),
     filter: DeviceFilter.optional(),
     jobId: uuidParam.optional().meta({
@@ -472,7 +494,11 @@ export const DeviceAction = z
     if ((action === 'mute') !== (untilTs !== undefined))
       say('untilTs', action === 'mute' ? 'expected a time' : `${action} takes none`);
     if (reason !== undefined && action !== 'mute') say('reason', `${action} takes none`);
-    const { deviceAuthUuids, filter, jobId } = which;
+    const { ifPId, changes, deviceAuthUuids, filter, jobId } = which;
+    for (const [path, value] of Object.entries({ ifPId, changes }))
+      if ((action === 'limits') !== (value !== undefined))
+        say(path, action === 'limits' ? 'is required' : `${action} takes none`);
+    if (action === 'restore' && jobId === undefined) say('jobId', 'expected the job to undo');
     if ([deviceAuthUuids, filter, jobId].filter((given) => given !== undefined).length !== 1)
       say('filter', 'expected exactly one of deviceAuthUuids, filter and jobId');
   });
@@ -484,7 +510,12 @@ export type StoredAction = {
   labels?: string[];
   untilTs?: number;
   reason?: string;
+  /** For limits and restore. */
+  replacement?: Replacement;
 };
+
+/** Which purposes come in the place of which: `src/profiles` defines it. */
+export type Replacement = { pId: string; ifPId?: string; from: string; to: string };
 
 /** The same for a device that does not exist and for one that belongs to another account. */
 export function noSuchDevice(): DomainError {

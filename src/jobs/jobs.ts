@@ -241,10 +241,12 @@ async function putOffJob(sql: Sql, id: number): Promise<void> {
 }
 
 /** What to do with each device or alarm. The function that does it defines the other members. */
-export type JobAction = { action: string; labels?: string[]; untilTs?: number } & Record<
-  string,
-  unknown
->;
+export type JobAction = {
+  action: string;
+  labels?: string[];
+  untilTs?: number;
+  pId?: string;
+} & Record<string, unknown>;
 
 /** Whose jobs. `keyId`: only those of this API key; null: all of the account. */
 export type JobOwner = { accountId: number; keyId: string | null };
@@ -274,7 +276,7 @@ async function insertJob(tx: Sql, job: NewJob, targets: JobTargets): Promise<str
     `insert into job (account_id, key_id, action, labels, actor, devices, alarms, total, created_at,
                       state, ended_at)
      select $1, $2, $3, $4, $5, t.devices, t.alarms, t.total, ms_to_timestamp($8),
-            case when t.total = 0 then 'done' when t.alarms is null then 'running' else 'acting' end,
+            case when t.total = 0 then 'done' when t.alarms is null and $9 then 'running' else 'acting' end,
             case when t.total = 0 then ms_to_timestamp($8) end
        from (select d.devices, a.alarms,
                     coalesce(cardinality(a.alarms), cardinality(d.devices)) as total
@@ -290,6 +292,7 @@ async function insertJob(tx: Sql, job: NewJob, targets: JobTargets): Promise<str
       devices.join(),
       alarms?.join() ?? null,
       ts,
+      !('replacement' in action),
     ],
   );
   const [row] = rows;
@@ -340,7 +343,10 @@ export type FoundJob = {
 
 type FoundEntry = Omit<FoundJob, 'failed' | 'failedMore'> & { failures: number };
 
-const columns = `uuid as "jobId", action, ${stateNow} as state, done, total as of, created_at as "startedTs",
+/** What is said of an action. The whole one may be long. */
+const saidAction = `json_build_object('action', action->'action', 'labels', action->'labels',
+  'untilTs', action->'untilTs', 'pId', action->'replacement'->'pId')`;
+const columns = `uuid as "jobId", ${saidAction} as action, ${stateNow} as state, done, total as of, created_at as "startedTs",
   ended_at as "endedTs"`;
 const isOwn = 'account_id = $1 and ($2::uuid is null or key_id = $2)';
 
@@ -407,6 +413,19 @@ export async function findJobAlarms(
   return rows[0]?.alarmIds ?? null;
 }
 
+/** The action of a job that has ended; null if there is none. */
+export async function findJobAction(
+  sql: Sql,
+  { accountId, keyId }: JobOwner,
+  jobId: string,
+): Promise<JobAction | null> {
+  const { rows } = await sql.query<{ action: JobAction }>(
+    `select action from job where ${isOwn} and uuid = $3 and not ${isRunning}`,
+    [accountId, keyId, jobId],
+  );
+  return rows[0]?.action ?? null;
+}
+
 /** False if there is no such job. A job that has ended, and what it acted on, is not written again. */
 export async function stopJob(
   sql: Sql,
@@ -471,7 +490,8 @@ const JobFailure = z
     deviceAuthUuid: z.guid(),
     reason: z.string().meta({
       description:
-        'no-such-device, too-many-labels, took-too-long, or internal-error: the log has the details.',
+        'no-such-device, too-many-labels, changed (it has another profile), quota-exceeded, took-too-long, or ' +
+        'internal-error: the log has the details.',
     }),
   })
   .meta({ id: 'JobFailure' });
@@ -498,6 +518,7 @@ const common = {
   action: z.string(),
   labels: z.array(z.string()).optional().meta({ description: 'For label and unlabel.' }),
   untilTs: timestamp.optional().meta({ description: 'For mute and snooze.' }),
+  pId: z.guid().optional().meta({ description: 'For limits and restore: the new profile.' }),
   state: JobState,
   done: z.int().meta({ description: 'Devices or alarms processed so far, including failed ones.' }),
   of: z.int().meta({ description: 'All devices or alarms of the job.' }),

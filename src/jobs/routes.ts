@@ -114,6 +114,11 @@ function sayFailed(failed: FoundJob['failed']): Pick<Job, 'failed' | 'failedAlar
   };
 }
 
-const sayAction = ({ action, labels, untilTs }: JobAction) => ({ action, labels, untilTs });
+const sayAction = ({ action, labels, untilTs, pId }: JobAction) => ({
+  action,
+  labels: labels ?? undefined,
+  untilTs: untilTs ?? undefined,
+  pId: pId ?? undefined,
+});
 
 const noSuchJob = () => new DomainError('not-found', 'There is no such job.');

@@ -23,6 +23,7 @@ import {
   listDeviceSenses,
   listPurposeBytes,
   listPurposesById,
+  needed,
   type ProfileInstall,
   removeUnused,
   transition,
@@ -119,10 +120,25 @@ async function installWithin(
   if (problems.length > 0) {
     throw unfit(problems);
   }
+  const pId = await installOn(tx, { accountId, targets, text, quotas, silenceMs });
+  return { pId, targets };
+}
+
+type OnTargets = Pick<Installing, 'accountId' | 'text' | 'quotas' | 'silenceMs'> & {
+  targets: readonly ProfileTarget[];
+  /** The profile's identifier, for a profile that is installed in several transactions. */
+  pId?: string;
+};
+
+/** Installs the profile on devices that are claimed. Throws `quota-exceeded`. */
+async function installOn(
+  tx: Sql,
+  { accountId, targets, text, quotas, silenceMs, pId: given }: OnTargets,
+): Promise<string> {
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   await supersedeProfiles(tx, deviceIds);
   if (silenceMs !== null) await fallDue(tx, accountId, deviceIds, silenceMs);
-  const insert = () => insertProfile(tx, accountId, deviceIds, text, quotas);
+  const insert = () => insertProfile(tx, accountId, deviceIds, { ...text, pId: given }, quotas);
   let pId = await insert();
   if (pId === null) {
     // Unused profiles are removed only from time to time: remove them now, and try again.
@@ -133,7 +149,43 @@ async function installWithin(
     const adding = { profiles: 1, profileBytesTotal: text.bytes };
     throw await explainRefusal(tx, { accountId, quotas, adding });
   }
-  return { pId, targets };
+  return pId;
+}
+
+/**
+ * Installs the purposes `to` on those of the devices whose profile, pending or else current, has the purposes `from`
+ * (and, if given, is `ifPId`). The account's usage is locked (`lockUsage`). Throws `quota-exceeded`. `claimed`: the
+ * devices that exist.
+ */
+export async function replaceWithin(
+  tx: Sql,
+  { accountId, uuids, labels }: { accountId: number; uuids: string[]; labels: string[] | null },
+  { pId, ifPId, from, to }: { pId: string; ifPId?: string; from: string; to: string },
+  quotas: QuotaSettings,
+): Promise<{ claimed: ProfileTarget[]; changed: ProfileTarget[] }> {
+  const claimed = await claimTargets(tx, accountId, uuids, labels);
+  const { rows } = await tx.query<{ device_id: number }>(
+    `
+      select dp.device_id
+        from (
+          select distinct on (device_id) device_id, profile_id
+            from device_profile
+           where device_id = any($1::bigint[]) and state in ${needed}
+           order by device_id, state = 'current') dp
+        join profile p on p.id = dp.profile_id
+        join profile_content c on c.id = p.content_id
+       where c.hash = $2 and ($3::uuid is null or p.id = $3)`,
+    [claimed.map(({ deviceId }) => deviceId), hashOf(from), ifPId ?? null],
+  );
+  const same = new Set(rows.map((row) => row.device_id));
+  const changed = claimed.filter(({ deviceId }) => same.has(deviceId));
+  if (changed.length > 0) {
+    const purposes = JSON.parse(to) as Purpose[];
+    const text = { text: to, bytes: Buffer.byteLength(to) };
+    const silenceMs = firstSilenceMs(purposes);
+    await installOn(tx, { accountId, targets: changed, text, quotas, silenceMs, pId });
+  }
+  return { claimed, changed };
 }
 
 /** Removes duplicates. Anything that is not a UUID cannot be a device: `not-found`. */
@@ -198,6 +250,15 @@ function checkInstall(
   if (bytes > limits.profileBytes) problems.push(tooLarge(bytes, limits));
   return problems.slice(0, maxProblems);
 }
+
+/** The same for purposes whose form was checked. */
+export const checkPurposes = (purposes: Purpose[], limits: QuotaSettings): Problem[] =>
+  checkInstall(
+    { deviceAuthUuids: [], purposeUuids: [], purposes },
+    purposes,
+    toText(purposes),
+    limits,
+  );
 
 function tooLarge(bytes: number, { profileBytes }: QuotaSettings): Problem {
   const message = `a profile has at most ${profileBytes} bytes, this one has ${bytes}`;
@@ -389,13 +450,14 @@ type ProfileText = { text: string; bytes: number };
 
 /**
  * Installs a new profile on devices that have none pending; null if that exceeds a quota. Equal profiles of an account
- * share one stored content. The account's usage is locked (`lockUsage`).
+ * share one stored content. With `pId`, more devices may get the same profile later. The account's usage is locked
+ * (`lockUsage`).
  */
 async function insertProfile(
   tx: Sql,
   accountId: number,
   deviceIds: number[],
-  { text, bytes }: ProfileText,
+  { text, bytes, pId }: ProfileText & { pId?: string | undefined },
   quotas: Pick<QuotaSettings, 'profiles' | 'profileBytesTotal'>,
 ): Promise<string | null> {
   const { rows } = await tx.query<{ id: string }>(
@@ -415,15 +477,26 @@ async function insertProfile(
         select account_id, $4, $5, $2::text::json from counted
         returning id
       ), installed as (
-        insert into profile (account_id, content_id)
-        select $1, id from (select id from known union all select id from added) as content
+        insert into profile (id, account_id, content_id)
+        select coalesce($8::uuid, gen_random_uuid()), $1, id
+          from (select id from known union all select id from added) as content
+            on conflict (id) do update set content_id = excluded.content_id
         returning id
       ), waiting as (
         insert into device_profile (device_id, profile_id)
         select device_id, id from installed, unnest($3::bigint[]) as device_id
       )
       select id from installed`,
-    [accountId, text, deviceIds, hashOf(text), bytes, quotas.profiles, quotas.profileBytesTotal],
+    [
+      accountId,
+      text,
+      deviceIds,
+      hashOf(text),
+      bytes,
+      quotas.profiles,
+      quotas.profileBytesTotal,
+      pId ?? null,
+    ],
   );
   return rows[0]?.id ?? null;
 }

@@ -155,7 +155,7 @@ export function transition(happening: ProfileHappening): { from: string; to: str
 
 /** As SQL: the states of a profile that waits for an answer, and of one that the device needs. */
 export const awaiting = textList(awaitingAnswer);
-const needed = textList(neededStates);
+export const needed = textList(neededStates);
 
 type RollOutRow = {
   uuid: string;

@@ -144,6 +144,8 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
         throw new Error('There are no jobs here.');
       },
       listJobDevices: () => Promise.resolve(null),
+      planLimits: () => Promise.reject(new Error('no jobs')),
+      planRestore: () => Promise.resolve(null),
       isAhead: () => true,
     }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),

@@ -272,6 +272,8 @@ export const accountLists: Record<keyof typeof enAccountLists, string> = {
   'audit.action.mute': 'Stummgeschaltet',
   'audit.action.unmute': 'Stummschaltung beendet',
   'audit.action.remove': 'Entfernt',
+  'audit.action.limits': 'Grenzen geändert',
+  'audit.action.restore': 'Änderung der Grenzen zurückgenommen',
   'audit.action.acknowledge': 'Quittiert',
   'audit.action.close': 'Geschlossen',
   'audit.action.reopen': 'Wieder geöffnet',

@@ -266,6 +266,8 @@ export const accountLists = {
   'audit.action.mute': 'Muted',
   'audit.action.unmute': 'Unmuted',
   'audit.action.remove': 'Removed',
+  'audit.action.limits': 'Limits changed',
+  'audit.action.restore': 'Limits changed back',
   'audit.action.acknowledge': 'Acknowledged',
   'audit.action.close': 'Closed',
   'audit.action.reopen': 'Reopened',

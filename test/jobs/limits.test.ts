@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ask } from '../idempotency/repeat.ts';
+import { thresholdPurpose } from '../journeys/app.ts';
+import { type JobWorld, startJobWorld } from './world.ts';
+
+let world: JobWorld;
+beforeAll(async () => void (world = await startJobWorld()));
+afterAll(() => world?.close());
+beforeEach(() => world.openAccount());
+
+async function install(deviceAuthUuids: string[], isGt: number): Promise<string> {
+  const body = { deviceAuthUuids, purposes: [{ ...thresholdPurpose(1, isGt), name: 'warm' }] };
+  const { token } = world;
+  return String((await ask(world.url, { path: '/v2/devices/profile', token, body })).body['pId']);
+}
+
+/** The devices take what is pending, as their answers would make them. */
+const accept = () =>
+  world.db
+    .query(
+      `with gone as (
+       update device_profile c set state = 'replaced'
+        where c.state = 'current'
+          and exists (select from device_profile w where w.device_id = c.device_id and w.state = 'pending')
+       returning c.device_id)
+     select from gone`,
+    )
+    .then(() =>
+      world.db.query(`update device_profile set state = 'current' where state = 'pending'`),
+    );
+
+/** Of the newest profile, pending or current: its limit, and its number. */
+async function limitsOf(uuids: string[]) {
+  const { rows } = await world.db.query<{ isGt: number; pId: string }>(
+    `select distinct on (d.id) p.id as "pId",
+            (c.purposes#>>'{0,states,0,events,0,causes,0,thresholds,isGt}')::float8 as "isGt"
+       from device d
+       join device_profile dp on dp.device_id = d.id and dp.state in ('pending', 'sent', 'current')
+       join profile p on p.id = dp.profile_id
+       join profile_content c on c.id = p.content_id
+      where d.uuid = any($1::uuid[])
+      order by d.id, dp.state = 'current'`,
+    [uuids],
+  );
+  return rows;
+}
+
+const to = (isGt: number, more: object = {}) => ({
+  changes: [{ puId: 1, stId: 1, evId: 5, cause: 0, thresholds: { isGt }, ...more }],
+});
+
+test('other limits reach the devices that have the purposes, once each, and are taken back', async () => {
+  const uuids = await world.register(25);
+  const [other = '', later = '', ...same] = uuids;
+  const ifPId = await install([later, ...same.slice(0, 12)], 20);
+  // Another profile with the same purposes counts as the same.
+  await install(same.slice(12), 20);
+  await accept();
+  await install([other], 4);
+  const started = await world.act({ action: 'limits', ifPId, ...to(8), filter: {} });
+  const job = await world.finished(started);
+  expect(job).toMatchObject({
+    action: 'limits',
+    done: 25,
+    of: 25,
+    failed: [{ deviceAuthUuid: other, reason: 'changed' }],
+  });
+  expect(job).not.toHaveProperty('labels');
+  const changed = await limitsOf([later, ...same]);
+  expect(changed).toEqual(changed.map(() => ({ isGt: 8, pId: job['pId'] })));
+  expect(changed).toHaveLength(24);
+  expect(await limitsOf([other])).toMatchObject([{ isGt: 4 }]);
+  // One content for all, although they were installed piece by piece.
+  const { rows } = await world.db.query(
+    `select from profile_content c join profile p on p.content_id = c.id where p.id = $1`,
+    [job['pId']],
+  );
+  expect(rows).toHaveLength(1);
+  await accept();
+  // The same purposes from somebody else since then: that is not taken back.
+  await install([later, other], 8);
+  const back = await world.act({ action: 'restore', jobId: started.body['jobId'] });
+  const restored = await world.finished(back);
+  const failed = restored['failed'] as { deviceAuthUuid: string }[];
+  expect(failed).toHaveLength(2);
+  expect(failed).toEqual(
+    expect.arrayContaining(
+      [other, later].map((uuid) => ({ deviceAuthUuid: uuid, reason: 'changed' })),
+    ),
+  );
+  const isGts = async (of: string[]) => new Set((await limitsOf(of)).map(({ isGt }) => isGt));
+  expect(await isGts(same)).toEqual(new Set([20]));
+  expect(await isGts([other, later])).toEqual(new Set([8]));
+});
+
+test('limits that do not fit the profile are refused by name, and nothing begins', async () => {
+  const uuids = await world.register(1);
+  const ifPId = await install(uuids, 20);
+  const refused = async (body: object) => {
+    const answer = await world.act({ action: 'limits', ifPId, deviceAuthUuids: uuids, ...body });
+    return [answer.status, answer.body['errors']];
+  };
+  const problem = (path: string, message: string) => [
+    400,
+    [expect.objectContaining({ path, message: expect.stringContaining(message) })],
+  ];
+  expect(await refused(to(8, { evId: 6 }))).toEqual(problem('/changes/0', 'no such cause'));
+  expect(await refused(to(8, { thresholds: { isLt: 3 } }))).toEqual(
+    problem('/changes/0/thresholds/isLt', 'no such number'),
+  );
+  expect(await refused({})).toEqual(problem('/changes', 'is required'));
+  expect((await refused({ ...to(8), ifPId: crypto.randomUUID() }))[0]).toBe(404);
+  const { body } = await world.get('/v2/jobs');
+  expect(body['jobs']).toEqual([]);
+  const label = await world.act({ action: 'label', labels: ['a'], filter: {} });
+  await world.finished(label);
+  // A job that changed no limits has none to take back.
+  expect((await world.act({ action: 'restore', jobId: label.body['jobId'] })).status).toBe(404);
+});
+
+test('a profile that the quota has no room for fails for each device by name', async () => {
+  const uuids = await world.register(2);
+  const ifPId = await install(uuids, 20);
+  await world.db.query(`update account_usage set profile_bytes = 1000000000000`);
+  const job = await world.finished(
+    await world.act({ action: 'limits', ifPId, ...to(8), deviceAuthUuids: uuids }),
+  );
+  expect(job['failed']).toEqual(
+    uuids.map((uuid) => ({ deviceAuthUuid: uuid, reason: 'quota-exceeded' })),
+  );
+  // What was pending is still pending.
+  expect(await limitsOf(uuids)).toMatchObject([{ isGt: 20 }, { isGt: 20 }]);
+});
