@@ -94,12 +94,14 @@ export function actionsRoute(deps: ActionDeps): Route {
       const find = async (tx: Sql) => {
         if (deviceAuthUuids) return [...new Set(deviceAuthUuids)];
         if (jobId === undefined) {
-          const { label, ...others } = filter ?? {};
-          await refuseLabelList(tx, accountId, { label, labels: within }, '/filter/label');
+          const { label = [], ...others } = filter ?? {};
+          const named = typeof label === 'string' ? [label] : label;
+          for (const each of named)
+            await refuseLabelList(tx, accountId, { label: each, labels: within }, '/filter/label');
           return selectDevices(tx, {
             ...others,
             ids: await findByValues(tx, { accountId, labels: within, ...others }),
-            label: label === undefined ? undefined : [label],
+            label: named.length === 0 ? undefined : named,
             accountId,
             labels: within,
             nowTs: request.now(),

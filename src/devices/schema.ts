@@ -11,7 +11,7 @@ import {
   cursorText,
   deviceUuid,
   flagQuery,
-  labelQuery,
+  namedLabels,
   labelsQuery,
   limitQuery,
   optionalLimitQuery,
@@ -428,7 +428,11 @@ export type FleetQuery = z.output<typeof FleetQuery>;
 /** Which devices an action applies to: the filters of the list, in JSON. */
 const DeviceFilter = z
   .strictObject(FleetQuery.omit({ limit: true, cursor: true, sort: true, counts: true }).shape)
-  .extend({ label: labelQuery })
+  .extend({
+    label: namedLabels
+      .optional()
+      .meta({ description: 'Only devices with this label, or with all of these.' }),
+  })
   .extend({
     online: z.boolean().optional(),
     refused: z.boolean().optional(),

@@ -38,6 +38,8 @@ describe('an action on many devices', () => {
     await world.finished(
       await world.act({ action: 'label', labels: ['a', 'b'], filter: { label: 'attic' } }),
     );
+    const both = { action: 'label', labels: ['c'], filter: { label: ['attic', 'nobody'] } };
+    expect(await world.finished(await world.act(both))).toMatchObject({ of: 0 });
     await world.finished(await world.act({ action: 'unlabel', labels: ['attic'], filter: {} }));
     expect((await world.labelsByUuid()).get(String(uuids[0]))).toEqual(['a', 'b']);
   });

@@ -154,6 +154,9 @@ function undoOf({ jobId, action, labels, endedTs = 0 }: JobEntry): (() => Promis
       return () => begin({ action: 'label', jobId, ...named });
     case 'mute':
       return () => begin({ action: 'unmute', jobId });
+    case 'limits':
+    case 'restore':
+      return () => begin({ action: 'restore', jobId });
     case 'snooze':
       return () => beginOnAlarms({ action: 'unsnooze', jobId });
     case 'close':
@@ -253,6 +256,8 @@ function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): string {
       case 'unsnooze':
       case 'unmute':
       case 'remove':
+      case 'limits':
+      case 'restore':
         return t(`jobs.${action}.${tense}`);
       // An action of a later version of the service.
       default:

@@ -85,6 +85,10 @@ export const fleet: Record<keyof typeof en, string> = {
   'jobs.mute.done': 'Stummgeschaltet bis {time}',
   'jobs.unmute.running': 'Stummschaltung wird beendet',
   'jobs.unmute.done': 'Stummschaltung beendet',
+  'jobs.limits.running': 'Grenzen werden geändert',
+  'jobs.limits.done': 'Grenzen geändert',
+  'jobs.restore.running': 'Grenzen werden wiederhergestellt',
+  'jobs.restore.done': 'Grenzen wiederhergestellt',
   'jobs.remove.running': 'Wird entfernt',
   'jobs.remove.done': 'Entfernt',
   'jobs.acknowledge.running': 'Wird quittiert',
@@ -115,6 +119,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'jobs.failed.other': 'Bei {count} Geräten fehlgeschlagen',
   'jobs.reason.no-such-device': 'Das Gerät gibt es nicht mehr.',
   'jobs.reason.too-many-labels': 'Das Gerät hätte mehr als 20 Labels.',
+  'jobs.reason.changed': 'Das Gerät hat ein anderes Profil.',
   'jobs.reason.took-too-long': 'Es dauerte dreimal zu lange.',
   'jobs.reason.internal-error':
     'Ein interner Fehler ist aufgetreten. Einzelheiten stehen im Log des Dienstes.',
