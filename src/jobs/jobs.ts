@@ -398,14 +398,17 @@ export async function listJobDevices(
   return rows[0]?.uuids ?? null;
 }
 
-/** The same for the alarms of a job. */
+/** The same for the alarms of a job, without those for which it is known to have failed. */
 export async function findJobAlarms(
   sql: Sql,
   { accountId, keyId }: JobOwner,
   jobId: string,
 ): Promise<number[] | null> {
   const { rows } = await sql.query<{ alarmIds: number[] }>(
-    `select alarms::float8[] as "alarmIds"
+    `select array(select a.id from unnest(alarms) with ordinality as a (id, place)
+                   where a.id not in (select coalesce((f->>'alarmId')::bigint, 0)
+                                        from json_array_elements(failed) f)
+                   order by a.place)::float8[] as "alarmIds"
        from job
       where ${isOwn} and uuid = $3 and not ${isRunning} and cardinality(alarms) > 0`,
     [accountId, keyId, jobId],

@@ -124,13 +124,13 @@ describe.skipIf(browserPath === null)('the month of a device on paper', () => {
       }
       // What the month was, what happened, and who took care of it.
       const words = {
-        en: ['Signature', 'Toowarm', 'upto11.7°C', '(1hr)', '(Ada)', 'Doorwasopen', '3hr', '1/'],
+        en: ['Signature', 'Toowarm', 'upto11.7°C', '(1hr)', 'Ada', 'Doorwasopen', '3hr', '1/'],
         de: [
           'Unterschrift',
           'Toowarm',
           'bis11,7°C',
           '(1Std.)',
-          '(Ada)',
+          'Ada',
           'doorwasopen',
           '3Std.',
           '1/',

@@ -19,7 +19,7 @@ const groups = {
   devices:
     'device-added,device-removed,device-token-rotated,device-token-revoked,device-token-retired,profile-installed,configuration-changed,bulk-action',
   alarms:
-    'alarm-acknowledged,alarm-closed,alarm-reopened,alarm-snoozed,alarm-unsnoozed,device-muted,device-unmuted,bulk-action',
+    'alarm-acknowledged,alarm-closed,alarm-noted,alarm-reopened,alarm-snoozed,alarm-unsnoozed,device-muted,device-unmuted,bulk-action',
 } as const;
 type Group = keyof typeof groups;
 const names = Object.keys(groups) as Group[];

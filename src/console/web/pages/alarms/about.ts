@@ -86,9 +86,12 @@ export function sayLasting(alarm: ListedAlarm): string {
   const began = beganOf(alarm);
   if (closedTs === null) return formatDuration((overTs ?? now()) - began);
   const from = formatTime(began);
-  if (overTs !== null) return `${from} · ${formatDuration(overTs - began)}`;
-  return `${from} · ${t(isByCondition(alarm) ? 'alarms.noEnd' : 'alarms.closedEarly')}`;
+  return `${from} · ${overTs === null ? sayUnknownEnd(alarm) : formatDuration(overTs - began)}`;
 }
+
+/** Why it is not known when what a closed alarm was about was over. */
+export const sayUnknownEnd = (alarm: ListedAlarm): string =>
+  t(isByCondition(alarm) ? 'alarms.noEnd' : 'alarms.closedEarly');
 
 const isByCondition = ({ closedBy }: ListedAlarm) =>
   closedBy === 'cleared' || closedBy === 'left-state';

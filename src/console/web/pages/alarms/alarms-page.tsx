@@ -7,7 +7,7 @@ import { here, hereWith, queryOf, setQuery } from '../../app/router.ts';
 import { onStream, openAlarms } from '../../app/stream.ts';
 import { throttle } from '../../app/throttle.ts';
 import { Link } from '../../parts/link.tsx';
-import { Answered, Empty } from '../../parts/panel.tsx';
+import { Answered, Problem, Empty } from '../../parts/panel.tsx';
 import { Chips } from '../../parts/status.tsx';
 import { formatNumber, formatTime } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
@@ -212,7 +212,8 @@ function Quiet() {
   const closed = useQuery('alarms/last', (signal) =>
     listAlarms({ state: 'closed', limit: 100 }, signal),
   );
-  const fleet = useQuery('alarms/watched', countWatched).data;
+  const watched = useQuery('alarms/watched', countWatched);
+  const fleet = watched.data;
   if (acknowledged.data?.body.alarms.length)
     return (
       <Empty icon="check" title={t('alarms.inHand')} hint={t('alarms.inHandHint')}>
@@ -221,7 +222,7 @@ function Quiet() {
         </Link>
       </Empty>
     );
-  if (!fleet) return null;
+  if (!fleet) return watched.error === undefined ? null : <Problem error={watched.error} />;
   if (fleet.watched === 0)
     return (
       <Empty

@@ -72,7 +72,7 @@ function StateView({ purposes, purpose, state, senses, isNow }: StateProps) {
           <li key={event.evId}>
             <p class="event-title">{event.name || t('event.unknown', { id: event.evId })}</p>
             <p>{sayWhen(event, senses)}</p>
-            <p class="fine">{sayDoes(event, purpose, purposes)}</p>
+            <p class="fine">{sayDoes(event, stId, purpose, purposes)}</p>
           </li>
         ))}
         {events.length === 0 && <li class="fine">{t('profile.noEvents')}</li>}
@@ -113,16 +113,30 @@ function sayCause({ sId, threshold, thresholds, measurement }: Cause, sense?: Se
     .join(', ');
 }
 
+/** Every value agrees, so that it is never over. */
+const isAnything = ({ thresholds, threshold }: Cause) =>
+  thresholds.isAny === true &&
+  Object.keys(thresholds).length === 1 &&
+  !threshold?.negate &&
+  [threshold?.forMs, threshold?.noneForMs, threshold?.over].every((member) => member === undefined);
+
 /** What happens then, a sentence for each. */
-function sayDoes(event: Event, purpose: Purpose, purposes: readonly Purpose[]): string {
-  const { actions, eventLog } = event;
+function sayDoes(
+  event: Event,
+  stId: number,
+  purpose: Purpose,
+  purposes: readonly Purpose[],
+): string {
+  const { actions, eventLog, causes } = event;
   const { cloud, sms, engine, display, severity = 'warning', keepMs, repeatMs } = actions;
   const { gotoStId, gotoPuId } = engine ?? {};
   const tells = cloud?.sendPush === true || sms !== undefined;
-  const isAlarm =
-    actions.alarm ?? (tells && !(gotoStId === purpose.initStId && gotoPuId === undefined));
   const target = purposes.find(({ puId }) => puId === (gotoPuId ?? purpose.puId));
   const state = target?.states.find(({ stId }) => stId === (gotoStId ?? target.initStId));
+  // As the engine decides it (`tellsOf`).
+  const leadsBack =
+    stId !== purpose.initStId && target === purpose && state?.stId === purpose.initStId;
+  const isAlarm = actions.alarm ?? (tells && !leadsBack && !causes.every(isAnything));
   const said = [
     isAlarm && t('profile.opensAlarm', { severity: t(`severity.${severity}`) }),
     isAlarm && keepMs && t('profile.keeps', { time: formatDuration(keepMs) }),

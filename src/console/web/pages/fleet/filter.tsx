@@ -68,12 +68,17 @@ export function OtherFilters() {
   return (
     <>
       {profile !== '' && profile !== 'pending' && (
-        <Only text={sayProfile(profile)} name="profile" drop={t('fleet.clear')} />
+        <Only text={sayProfile(profile)} name="profile" drop={t('alarms.dropFilter')} />
       )}
       {narrower
         .filter((name) => of[name] !== '')
         .map((name) => (
-          <Only key={name} text={sayNarrower(name, of[name])} name={name} drop={t('fleet.clear')} />
+          <Only
+            key={name}
+            text={sayNarrower(name, of[name])}
+            name={name}
+            drop={t('alarms.dropFilter')}
+          />
         ))}
     </>
   );

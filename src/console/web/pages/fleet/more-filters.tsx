@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { ListedDevice } from '../../api/devices.ts';
 import { useLatest } from '../../api/measurements.ts';
 import { queryOf, setQuery } from '../../app/router.ts';
@@ -9,10 +9,13 @@ import { valueOf } from './filter.tsx';
 
 /** Filters that are needed less often: a value, a value beyond its limit, the version of the software. */
 export function MoreFilters({ devices }: { devices: readonly ListedDevice[] }) {
-  const { data = [] } = useLatest(devices.map(({ uuid }) => uuid));
+  const { data } = useLatest(devices.map(({ uuid }) => uuid));
+  // What is typed stays while values are read again.
+  const known = useRef(data);
+  known.current = data ?? known.current;
   const [wrong, setWrong] = useState('');
   // Senses of the devices on the page, by their names.
-  const senses = new Map(data.map(({ sId, name }) => [sId, name ?? sId]));
+  const senses = new Map(known.current?.map(({ sId, name }) => [sId, name ?? sId]));
   const chosen = valueOf(queryOf('value'));
   if (chosen) senses.set(chosen.sId, senses.get(chosen.sId) ?? chosen.sId);
   const form = useForm(async (values) => {

@@ -29,6 +29,8 @@ const isView = (one: unknown): one is View =>
   ['name', 'path', 'query'].every((member) => typeof (one as View)[member as 'name'] === 'string');
 
 effect(() => void (views.value = read(key.value)));
+// Another tab has changed them.
+addEventListener('storage', () => void (views.value = read(key.value)));
 
 function keep(next: readonly View[]): void {
   views.value = next;

@@ -12,7 +12,7 @@ import { record as de } from '../../text/de/record.ts';
 import { record as en } from '../../text/en/record.ts';
 import { locale, t, textsOf } from '../../text/t.ts';
 import { dayOf, monthAt, sayTime, tsOf } from '../../text/time.ts';
-import { aboutOf, beganOf, overOf } from '../alarms/about.ts';
+import { aboutOf, beganOf, sayUnknownEnd } from '../alarms/about.ts';
 import type { Span } from '../device/chart/points.ts';
 import { loadMonth, type Month, monthOf } from './record.ts';
 
@@ -89,7 +89,7 @@ function Sheet({ data, month }: { data: Month; month: Span }) {
       {groupsOf(senses).map((group) => (
         <Days key={group[0]?.sense.sId} days={data.days} senses={group} />
       ))}
-      <Gaps senses={senses} />
+      <Gaps {...data} />
       <Signature />
     </>
   );
@@ -215,9 +215,7 @@ function Excursions({ alarms, isCut, senses }: Month) {
 function Excursion({ alarm, shown }: { alarm: ListedAlarm; shown: readonly Sense[] }) {
   const { eventName, acknowledgedTs, notes, closedTs, closedBy } = alarm;
   const { condition, peak } = aboutOf(alarm, shown);
-  const overTs = overOf(alarm);
-  const account = accountOf();
-  const who = account?.name || (account?.email ?? '');
+  const { overTs } = alarm;
   return (
     <tr>
       <td>
@@ -227,16 +225,18 @@ function Excursion({ alarm, shown }: { alarm: ListedAlarm; shown: readonly Sense
       <td>
         {at(beganOf(alarm))} –{' '}
         {overTs === null
-          ? text('record.open')
+          ? closedTs === null
+            ? text('record.open')
+            : sayUnknownEnd(alarm)
           : `${at(overTs)} (${formatDuration(overTs - beganOf(alarm))})`}
       </td>
       <td>{peak === '' ? '–' : peak}</td>
       <td>
         {acknowledgedTs === null
           ? text('record.notAcknowledged')
-          : text('record.acknowledged', { time: at(acknowledgedTs), who })}
+          : text('record.acknowledged', { time: at(acknowledgedTs) })}
         {closedBy === 'person' && closedTs !== null && (
-          <p>{text('record.closed', { time: at(closedTs), who })}</p>
+          <p>{text('record.closed', { time: at(closedTs) })}</p>
         )}
         {notes.map(({ ts, text: note }) => (
           <p key={ts}>{t('alarms.noted', { time: at(ts), text: note })}</p>
@@ -246,12 +246,14 @@ function Excursion({ alarm, shown }: { alarm: ListedAlarm; shown: readonly Sense
   );
 }
 
-function Gaps({ senses }: Pick<Month, 'senses'>) {
+function Gaps({ senses, silent, known }: Pick<Month, 'senses' | 'silent' | 'known'>) {
+  const isWhole = silent.length === 0 && senses.every(({ gaps }) => gaps.length === 0);
+  const all = known.end > known.start ? silent.map((sense) => ({ sense, gaps: [known] })) : [];
   return (
     <section class="record-part">
       <h2>{text('record.gaps')}</h2>
-      {senses.every(({ gaps }) => gaps.length === 0) && <p>{text('record.noGaps')}</p>}
-      {senses
+      {isWhole && senses.length > 0 && <p>{text('record.noGaps')}</p>}
+      {[...senses, ...all]
         .filter(({ gaps }) => gaps.length > 0)
         .map(({ sense, gaps }) => (
           <div key={sense.sId}>

@@ -27,6 +27,9 @@ export type Month = {
   /** Each day of the span, as 2026-10-25. */
   days: readonly string[];
   senses: readonly SenseMonth[];
+  /** Those that measured nothing, and the span in which they could have. */
+  silent: readonly Sense[];
+  known: Span;
   /** Oldest first. */
   alarms: readonly ListedAlarm[];
   /** There are more alarms than a record has. */
@@ -62,7 +65,8 @@ export async function loadMonth(
   // A device may have measured before it was added here.
   const knownTs = Math.min(registeredTs, byQuarter.at(-1)?.ts ?? registeredTs);
   const known = { start: Math.max(span.start, knownTs), end: span.end };
-  const senses = [...sensesOf(configuration).values()].flatMap((sense) => {
+  const all = [...sensesOf(configuration).values()];
+  const senses = all.flatMap((sense) => {
     const own = days.get(sense.sId) ?? [];
     // What is only on or off has no mean that anybody signs.
     if (own.length === 0 || kindOf(sense, { points: own }) === 'switch') return [];
@@ -76,7 +80,9 @@ export async function loadMonth(
     ];
   });
   const { name = '', serial = '' } = configuration.device;
-  return { name, serial: serial ?? '', span, days: daysOf(span, zone), senses, ...found };
+  const silent = all.filter(({ sId }) => !days.has(sId));
+  const rest = { days: daysOf(span, zone), senses, silent, known, ...found };
+  return { name, serial: serial ?? '', span, ...rest };
 }
 
 function daysOf({ start, end }: Span, zone: string): string[] {

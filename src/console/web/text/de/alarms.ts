@@ -7,7 +7,7 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.acknowledged': 'Quittiert',
   'alarms.closed': 'Geschlossen',
   'alarms.ofDevice': 'Nur Alarme von {device}',
-  'alarms.dropFilter': 'Alle Alarme anzeigen',
+  'alarms.dropFilter': 'Filter entfernen',
   'alarms.quiet': 'Alles in Ordnung',
   'alarms.quietSince': 'Alles in Ordnung seit {time}',
   'alarms.selection': 'Ausgewählte Alarme',

@@ -27,7 +27,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'fleet.labels': 'Labels',
   'fleet.alarm': 'Alarm seit {time}',
   'fleet.alarmNamed': '{name}, seit {time}',
-  'fleet.alarmAndMore': '{name} und {more} weitere, seit {time}',
+  'fleet.alarmAndMore': '{name} und {more} weitere, der älteste seit {time}',
   'fleet.alarms': '{count} Alarme seit {time}',
   'fleet.refusedAt': 'Anmeldung abgewiesen, zuletzt {time}',
   'fleet.unnamed': 'Gerät ohne Namen',

@@ -5,7 +5,7 @@ export const alarms = {
   'alarms.acknowledged': 'Acknowledged',
   'alarms.closed': 'Closed',
   'alarms.ofDevice': 'Only alarms of {device}',
-  'alarms.dropFilter': 'Show all alarms',
+  'alarms.dropFilter': 'Drop this filter',
   'alarms.quiet': 'All quiet',
   'alarms.quietSince': 'All quiet since {time}',
   'alarms.selection': 'Selected alarms',

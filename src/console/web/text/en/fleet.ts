@@ -25,7 +25,7 @@ export const fleet = {
   'fleet.labels': 'Labels',
   'fleet.alarm': 'Alarm since {time}',
   'fleet.alarmNamed': '{name}, since {time}',
-  'fleet.alarmAndMore': '{name} and {more} more, since {time}',
+  'fleet.alarmAndMore': '{name} and {more} more, the oldest since {time}',
   'fleet.alarms': '{count} alarms since {time}',
   'fleet.refusedAt': 'Login refused, most recently at {time}',
   'fleet.unnamed': 'Device without a name',
