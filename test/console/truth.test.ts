@@ -595,7 +595,7 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
     await page.getByLabel('Select this page').check();
     const bar = page.locator('.selection');
     await bar.getByText('11 selected').waitFor();
-    await bar.getByRole('button', { name: 'Acknowledge' }).click();
+    await bar.getByRole('button', { name: 'Acknowledge', exact: true }).click();
     await page.getByText('Acknowledged: 11 alarms').waitFor();
     type Alarms = { alarms: { state: string }[] };
     const states = async () =>
@@ -698,10 +698,10 @@ describe.skipIf(browserPath === null)('the console tells the truth', () => {
         .filter({ has: page.getByRole('link', { name, exact: true }) });
     // Named, counted with those acknowledged, and by when it began: yesterday, so with its day.
     await row('Old')
-      .getByText(/^event 1 and 1 more, since \d+ \w+/)
+      .getByText(/^event 1 and 1 more, the oldest since \d+ \w+/)
       .waitFor();
     await row('Busy')
-      .getByText(/^event 1 and 129 more, since/)
+      .getByText(/^event 1 and 129 more, the oldest since/)
       .waitFor();
     await row('Old').getByRole('link', { name: 'Old', exact: true }).click();
     await expect.poll(() => page.locator('.alarm').count()).toBe(2);

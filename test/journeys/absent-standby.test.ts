@@ -202,10 +202,14 @@ const commits: Record<string, Commits> = {
     again: 'device_state rejection rejection_count',
   },
   'an event that is reported': {
-    first: 'event event_feed event_sense',
-    again: 'device_state event event_feed event_sense',
+    first: 'event event_feed event_meaning event_sense',
+    again: 'device_state event event_feed( event_meaning)? event_sense',
   },
-  'an import': measured,
+  // It looks for alarms that what was imported changes.
+  'an import': {
+    first: 'alarm device_state measurement series',
+    again: '(alarm )?(device_state )?measurement( series)?',
+  },
   'a request with an Idempotency-Key': {
     first: 'account_audit account_usage device device_state idempotency_key',
     again: 'nothing',
