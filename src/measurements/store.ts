@@ -4,7 +4,7 @@ import { plainArray, type Sql } from '../db/sql.ts';
 import { type LastSeen, maxValues, type Newest } from '../engine/last-seen.ts';
 
 /**
- * `ts` in ms. A position has its latitude in `val` and its longitude in `long`. `arrivedTs` (ms) and `nth`: when it
+ * `ts` in ms. A position has its latitude in `val` and its longitude in `long`. `arrival` and `nth`: when it
  * counts as arrived, and its place there (migration 000041); null or absent: not known.
  */
 type StoredMeasurement = {
@@ -13,7 +13,8 @@ type StoredMeasurement = {
   ts: number;
   val: number;
   long?: number | undefined;
-  arrivedTs?: number | null;
+  /** Shared by the rows of a message: a number of its own would be an object of its own. */
+  arrival?: { readonly ts: number } | null;
   nth?: number | null;
 };
 
@@ -67,8 +68,8 @@ export async function findStored<M extends StoredMeasurement>(
 }
 
 const toPoint = <M extends StoredMeasurement>(row: M, seriesId: number) => {
-  const { ts, val, long = NaN, arrivedTs = null, nth = null } = row;
-  return { row, seriesId, ts, micros: 0, val, long, arrivedTs, nth };
+  const { ts, val, long = NaN, arrival, nth = null } = row;
+  return { row, seriesId, ts, micros: 0, val, long, arrivedTs: arrival?.ts ?? null, nth };
 };
 
 /**
@@ -83,7 +84,7 @@ export async function addMeasurements(
   if (rows.length === 0) return;
   const ids = recallSeries(rows, known) ?? (await findSeries(tx, rows, known));
   const copied = new CopyRows();
-  for (const [i, { ts, val, long = NaN, arrivedTs = null, nth = null }] of rows.entries()) {
+  for (const [i, { ts, val, long = NaN, arrival, nth }] of rows.entries()) {
     // The history stores no negative zero, and neither does JSON here.
     copied
       .row(6)
@@ -91,10 +92,10 @@ export async function addMeasurements(
       .timestamptz(ts)
       .float8(val + 0)
       .float8(long + 0);
-    if (arrivedTs === null) copied.null();
-    else copied.bigint(arrivedTs);
-    if (nth === null) copied.null();
-    else copied.smallint(nth);
+    if (arrival) copied.bigint(arrival.ts);
+    else copied.null();
+    if (typeof nth === 'number') copied.smallint(nth);
+    else copied.null();
   }
   await tx.copyIn(
     'copy measurement (series_id, ts, val, long, arrived, nth) from stdin (format binary)',

@@ -36,8 +36,8 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     const device = await app.newDevice(history.db);
     await store(
       device,
-      { sId: '0x1', ts: t0, val: 1, arrivedTs: t0 + 70, nth: null },
-      { sId: '0x1', ts: t0 + 1, val: 52.5, long: -13.25, arrivedTs: t0 + 70, nth: 1 },
+      { sId: '0x1', ts: t0, val: 1, arrival: { ts: t0 + 70 }, nth: null },
+      { sId: '0x1', ts: t0 + 1, val: 52.5, long: -13.25, arrival: { ts: t0 + 70 }, nth: 1 },
       { sId: '0x1', ts: t0 + 2, val: 3 },
     );
     const query = `devices=${device.uuid}`;

@@ -64,8 +64,8 @@ export function applyMeasurements(
     const nth = takePlace(arrival, isStamped);
     const row: MeasurementRow =
       typeof val === 'number'
-        ? { deviceId, sId, ts, val, long: undefined, arrivedTs, nth }
-        : { deviceId, sId, ts, val: val.lat, long: val.long, arrivedTs, nth };
+        ? { deviceId, sId, ts, val, long: undefined, arrival, nth }
+        : { deviceId, sId, ts, val: val.lat, long: val.long, arrival, nth };
     rows.measurements.push(row);
     scope.outcome?.measure(row);
     const t = times.take(measurement, isStamped, path);

@@ -301,8 +301,8 @@ export type MeasurementRow = {
   ts: number;
   val: number;
   long: number | undefined;
-  /** When it counts as arrived, and its place there (`takePlace`); absent: imported. */
-  arrivedTs?: number;
+  /** When its message counts as arrived, and its place there (`takePlace`); absent: imported. */
+  arrival?: Arrival;
   nth?: number | null;
 };
 
