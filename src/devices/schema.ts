@@ -417,7 +417,8 @@ export const FleetQuery = z.object({
   }),
   sort: Sort.optional(),
   counts: flagQuery(
-    'Adds how many devices there are, how many match the filters, and how many of each kind match `search`, `label` and `state`.',
+    'Adds how many devices there are, how many match the filters, and how many of each kind match those that name no kind: ' +
+      '`search`, `label`, `state`, `value`, `beyond`, `swName`, `swVersion` and `hwVersion`.',
   ),
   // No default: a request without any parameter must not be answered with a page.
   limit: optionalLimitQuery(1_000, 'At most 1000; 100 if absent.'),

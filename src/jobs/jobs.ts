@@ -620,11 +620,17 @@ async function auditJob(
   const uuids =
     'devices' in targets ? targets.devices : targets.alarms.flatMap(({ uuid }) => uuid || []);
   if (uuids.length === 0) return;
-  const { action: name, labels } = action;
+  const { action: name, labels, untilTs, note, force, replacement } = action;
+  const { pId, ifPId } = (replacement ?? {}) as { pId?: string; ifPId?: string };
   const details = {
     jobId,
     action: name,
     ...(labels ? { labels } : {}),
+    ...(untilTs === undefined ? {} : { untilTs }),
+    ...(typeof note === 'string' ? { note } : {}),
+    ...(force === true ? { force: 'true' } : {}),
+    ...(pId === undefined ? {} : { pId }),
+    ...(ifPId === undefined ? {} : { ifPId }),
     ...('alarms' in targets ? { alarms: targets.alarms.length } : {}),
     ...detailsOfDevices([...new Set(uuids)]),
   };

@@ -68,7 +68,7 @@ test('all that a filter matches is acknowledged, with a note, and audited in one
   const { entries } = await house.app.call<Audit>('GET', '/v2/accounts/audit?limit=10');
   expect(entries[0]).toMatchObject({
     kind: 'bulk-action',
-    details: { jobId, action: 'acknowledge', alarms: 24 },
+    details: { jobId, action: 'acknowledge', alarms: 24, note: 'A power cut.' },
   });
   const named = entries[0]?.details['deviceAuthUuids'];
   expect(new Set(named as string[])).toEqual(new Set(freezers.map(({ uuid }) => uuid)));
