@@ -61,15 +61,18 @@ it('a silence that was none by the measurements says so, whether the late value 
   await account.app.call('PUT', '/v2/accounts/contacts', { webhooks: [{ url, whenOver: true }] });
   const purposes = [purposeOf([silent(1, '0x01', 2_000)])];
   const add = () => account.addDevice(purposes);
-  const [ending, after, real] = [await add(), await add(), await add()];
+  const [ending, after, real, slow] = [await add(), await add(), await add(), await add()];
   // Each falls silent again and again.
   const filled = async ({ uuid }: { uuid: string }) =>
     (await account.alarms(`?device=${uuid}`)).flatMap(({ filledTs }) => filledTs ?? []);
   const isOpen = async ({ uuid }: { uuid: string }) =>
     (await account.alarms(`?state=open&device=${uuid}`)).length > 0;
   const start = timeline.now();
+  // The clock of one is an hour slow: its silence begins by the service's clock, what fills it is dated by the device's.
+  const slowTs = start - 3_600_000;
   for (const sensor of [ending, after, real]) await sensor.measure({ val: 1, ts: start });
-  for (const sensor of [ending, after, real])
+  await slow.measure({ val: 1, ts: slowTs });
+  for (const sensor of [ending, after, real, slow])
     await expect.poll(() => isOpen(sensor), { timeout: 30_000 }).toBe(true);
   await ending.measure({ val: 2, ts: start + 500 });
   expect(await filled(ending)).toEqual([start + 500]);
@@ -83,6 +86,9 @@ it('a silence that was none by the measurements says so, whether the late value 
   expect([await filled(after), await filled(real)]).toEqual([[], []]);
   await after.measure({ val: 2, ts: start + 700 }, { val: 2, ts: start + 600 });
   await expect.poll(() => filled(after)).toEqual([start + 600]);
+  await slow.measure({ val: 2, ts: slowTs + 4_000 });
+  await slow.measure({ val: 2, ts: slowTs + 700 });
+  await expect.poll(() => filled(slow)).toContain(slowTs + 700);
   await real.measure({ val: 2, ts: start + 2_000 });
   await expect.poll(() => isKept()).toBe(true);
   expect(await filled(real)).toEqual([]);
