@@ -68,7 +68,8 @@ it('a silence that was none by the measurements says so, whether the late value 
   const isOpen = async ({ uuid }: { uuid: string }) =>
     (await account.alarms(`?state=open&device=${uuid}`)).length > 0;
   const start = timeline.now();
-  // The clock of one is an hour slow: its silence begins by the service's clock, what fills it is dated by the device's.
+  // The clock of one is an hour slow: its silence begins by the service's clock, and what fills it is dated by the
+  // device's.
   const slowTs = start - 3_600_000;
   for (const sensor of [ending, after, real]) await sensor.measure({ val: 1, ts: start });
   await slow.measure({ val: 1, ts: slowTs });
