@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { base, navigate } from '../app/router.ts';
+import { Icon } from './icon.tsx';
 
 type LinkProps = {
   /** Below /console/. */
@@ -23,3 +24,13 @@ export function Link({ to, children, ...rest }: LinkProps) {
     </a>
   );
 }
+
+/** Above a page's heading: the way back to where it belongs. */
+export const BackLink = ({ to, children }: Pick<LinkProps, 'to' | 'children'>) => (
+  <p class="crumb">
+    <Link to={to} class="link">
+      <Icon name="back" />
+      {children}
+    </Link>
+  </p>
+);

@@ -21,7 +21,7 @@ import { clock } from '../../app/now.ts';
 import { asLeft, queryOf } from '../../app/router.ts';
 import { onStream, readOpenAlarms } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { Link } from '../../parts/link.tsx';
+import { BackLink, Link } from '../../parts/link.tsx';
 import { Answered, lazyPart, Problem, say } from '../../parts/panel.tsx';
 import { describeRejection } from '../../parts/rejections.tsx';
 import { rhythmOf } from '../../parts/presence.ts';
@@ -68,12 +68,7 @@ export function DevicePage({ uuid }: { uuid: string }) {
   const profile = configuration.data?.currentProfile;
   return (
     <>
-      <p class="crumb">
-        <Link to={asLeft('')} class="link">
-          <Icon name="back" />
-          {t('device.back')}
-        </Link>
-      </p>
+      <BackLink to={asLeft('')}>{t('device.back')}</BackLink>
       <Answered query={configuration} lines={6}>
         {(described) => (
           <>

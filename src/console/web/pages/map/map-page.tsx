@@ -2,8 +2,7 @@ import { useState } from 'preact/hooks';
 import { useQuery } from '../../api/cache.ts';
 import { getDevice } from '../../api/devices.ts';
 import { asLeft } from '../../app/router.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { Link } from '../../parts/link.tsx';
+import { BackLink, Link } from '../../parts/link.tsx';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { Status } from '../../parts/status.tsx';
 import { formatNumber, formatTime } from '../../text/format.ts';
@@ -24,12 +23,7 @@ export function MapPage() {
   const query = useQuery('positions', (signal) => listPlaced(signal), { everyMs });
   return (
     <>
-      <p class="crumb">
-        <Link to={asLeft('')} class="link">
-          <Icon name="back" />
-          {t('device.back')}
-        </Link>
-      </p>
+      <BackLink to={asLeft('')}>{t('device.back')}</BackLink>
       <div class="head">
         <h1>{t('fleet.map')}</h1>
       </div>

@@ -4,8 +4,7 @@ import type { ListedAlarm, Sense } from '../../api/types.ts';
 import { now } from '../../app/now.ts';
 import { queryOf } from '../../app/router.ts';
 import { accountOf } from '../../app/session.ts';
-import { Icon } from '../../parts/icon.tsx';
-import { Link } from '../../parts/link.tsx';
+import { BackLink, Link } from '../../parts/link.tsx';
 import { Answered } from '../../parts/panel.tsx';
 import { formatDuration, formatNumber } from '../../text/format.ts';
 import { record as de } from '../../text/de/record.ts';
@@ -34,12 +33,7 @@ export function RecordPage({ uuid }: { uuid: string }) {
   return (
     <article class="record">
       <div class="record-tools">
-        <p class="crumb">
-          <Link to={`devices/${uuid}`} class="link">
-            <Icon name="back" />
-            {t('watch.toDevice')}
-          </Link>
-        </p>
+        <BackLink to={`devices/${uuid}`}>{t('watch.toDevice')}</BackLink>
         {steps
           .filter(({ start }) => start < now())
           .map((each) => (

@@ -7,8 +7,7 @@ import { useLatest } from '../../api/measurements.ts';
 import type { Contacts, DescribedDevice, Purpose } from '../../api/types.ts';
 import { navigate } from '../../app/router.ts';
 import { Confirm } from '../../parts/dialog.tsx';
-import { Icon } from '../../parts/icon.tsx';
-import { Link } from '../../parts/link.tsx';
+import { BackLink, Link } from '../../parts/link.tsx';
 import { Answered, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import { LimitsForm } from './limits-form.tsx';
@@ -21,12 +20,7 @@ export function WatchPage({ uuid }: { uuid: string }) {
   const query = useQuery(`configuration/${uuid}`, (signal) => getConfiguration(uuid, signal));
   return (
     <>
-      <p class="crumb">
-        <Link to={`devices/${uuid}`} class="link">
-          <Icon name="back" />
-          {t('watch.toDevice')}
-        </Link>
-      </p>
+      <BackLink to={`devices/${uuid}`}>{t('watch.toDevice')}</BackLink>
       <div class="head">
         <h1>{t('watch.title')}</h1>
       </div>
