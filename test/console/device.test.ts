@@ -86,7 +86,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await publish(device, { sId: '0x10', val: 98.6 });
     const watched = await open('light', '');
     const { page } = watched;
-    await page.getByRole('link', { name: 'Greenhouse' }).click();
+    await page.locator(`.row-link[href$="${device.deviceAuthUuid}"]`).click();
     await page.getByText('Temperature was 98.6 °C; at most 85 °C is allowed.').first().waitFor();
     await checkPage(watched, 'device-trouble-light');
     await page.getByRole('link', { name: 'What to do' }).click();

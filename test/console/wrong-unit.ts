@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 
@@ -6,6 +7,8 @@ export async function changeUnitAlone(page: Page, sendNext: () => Promise<void>)
   const form = page.getByRole('group', { name: 'Temperature' });
   await form.getByLabel('Unit').fill('°F');
   await form.getByText('Do “Minimum” and “Maximum” fit °F?').waitFor();
+  // However slow the page learns what there was before, it is waiting only once it knows.
+  await page.route('**/rejections*', (route) => setTimeout(500).then(() => route.continue()));
   await page.getByRole('button', { name: 'Save name and sensors' }).click();
   await page.getByText('Waiting for the next value').waitFor();
   await sendNext();

@@ -4,7 +4,11 @@ import { type Answer, call } from './request.ts';
 import { reload, revise, useKnown, useQuery, type Query } from './cache.ts';
 import type { BucketView, LatestView, MeasurementView } from './types.ts';
 
-async function listLatest(uuids: readonly string[], signal?: AbortSignal): Promise<LatestView[]> {
+/** The newest value of each sense of these devices. */
+export async function listLatest(
+  uuids: readonly string[],
+  signal?: AbortSignal,
+): Promise<LatestView[]> {
   if (uuids.length === 0) return [];
   const query = { devices: uuids.join(','), describe: 'true', limit: 500 };
   const path = '/v2/measurements/latest';

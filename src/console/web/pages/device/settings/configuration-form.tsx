@@ -7,7 +7,7 @@ import {
   saveConfiguration,
   sensesOf,
 } from '../../../api/devices.ts';
-import { useLatest } from '../../../api/measurements.ts';
+import { listLatest, useLatest } from '../../../api/measurements.ts';
 import { ApiError } from '../../../api/request.ts';
 import type { Configuration, Sense } from '../../../api/types.ts';
 import { queryOf } from '../../../app/router.ts';
@@ -27,7 +27,7 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
   const [draft, setDraft] = useState(() => withSense(draftOf(configuration), wanted));
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setIsBusy] = useState(false);
-  const [saved, setSaved] = useState(0);
+  const [known, setKnown] = useState<Known | null>(null);
   const [wrong, setWrong] = useState<readonly FieldProblem[]>([]);
   const problemAt = (path: string) => wrong.find((each) => each.path === path)?.message ?? '';
   const form = useRef<HTMLFormElement>(null);
@@ -41,8 +41,8 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
     setIsBusy(true);
     try {
       await saveConfiguration(uuid, configurationOf(draft));
-      setSaved(saved + 1);
       reload(`configuration/${uuid}`);
+      setKnown(await readKnown(uuid));
     } catch (thrown) {
       setError(thrown);
       if (thrown instanceof ApiError) setWrong(thrown.problems);
@@ -106,7 +106,7 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
       <button type="submit" class="button button-main" disabled={isBusy}>
         {t('settings.save')}
       </button>
-      {saved > 0 && <NextValue key={saved} uuid={uuid} senses={sensesOf(configuration)} />}
+      {known && <NextValue uuid={uuid} known={known} senses={sensesOf(configuration)} />}
     </form>
   );
 }
@@ -305,16 +305,30 @@ function Field({ field, value, unit, problem, onChange }: FieldProps) {
   );
 }
 
-type NextValueProps = { uuid: string; senses: ReadonlyMap<string, Sense> };
+/** What was there right after saving: only what differs from it was judged by the new configuration. */
+type Known = { latest: ReadonlyMap<string, number>; rejectedTs: number };
+
+async function readKnown(uuid: string): Promise<Known> {
+  const [latest, rejections] = await Promise.all([listLatest([uuid]), listRejections(uuid)]);
+  const rejectedTs = Math.max(0, ...rejections.map(({ timestamp }) => timestamp));
+  return { latest: new Map(latest.map(({ sId, ts }) => [sId, ts])), rejectedTs };
+}
+
+type NextValueProps = { uuid: string; known: Known; senses: ReadonlyMap<string, Sense> };
 
 /** After a change, shows whether the device's next values are stored. */
-function NextValue({ uuid, senses }: NextValueProps) {
-  const { data: latest } = useLatest([uuid]);
-  const before = useRef<ReadonlyMap<string, number> | null>(null);
-  if (before.current === null && latest)
-    before.current = new Map(latest.map(({ sId, ts }) => [sId, ts]));
-  const refused = useNewRejection(uuid);
-  const stored = (latest ?? []).filter(({ sId, ts }) => before.current?.get(sId) !== ts);
+function NextValue({ uuid, known, senses }: NextValueProps) {
+  const { data: latest = [] } = useLatest([uuid]);
+  const { data: rejections = [] } = useQuery(
+    `rejections/${uuid}`,
+    (signal) => listRejections(uuid, signal),
+    { everyMs: 2_000 },
+  );
+  const refused = rejections
+    .filter(({ timestamp }) => timestamp > known.rejectedTs)
+    .reduce<Rejection | undefined>(newer, undefined);
+  // What the cache holds from before is older than what is known.
+  const stored = latest.filter(({ sId, ts }) => ts > (known.latest.get(sId) ?? 0));
   const said = stored.map(({ sId, val }) => {
     const sense = senses.get(sId);
     return `${nameOfSense(sId, sense)} ${formatValue(val, sense)}`;
@@ -332,16 +346,5 @@ function NextValue({ uuid, senses }: NextValueProps) {
   );
 }
 
-/** The newest message that was rejected since this appeared on the screen. */
-function useNewRejection(uuid: string): Rejection | undefined {
-  const { data: rejections } = useQuery(
-    `rejections/${uuid}`,
-    (signal) => listRejections(uuid, signal),
-    { everyMs: 2_000 },
-  );
-  const beforeTs = useRef<number | null>(null);
-  const newestTs = Math.max(0, ...(rejections ?? []).map(({ timestamp }) => timestamp));
-  if (beforeTs.current === null && rejections) beforeTs.current = newestTs;
-  const isNew = beforeTs.current !== null && newestTs > beforeTs.current;
-  return isNew ? rejections?.find(({ timestamp }) => timestamp === newestTs) : undefined;
-}
+const newer = (one: Rejection | undefined, other: Rejection): Rejection =>
+  one && one.timestamp >= other.timestamp ? one : other;
