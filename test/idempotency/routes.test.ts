@@ -17,6 +17,8 @@ const needNone = [
   'snoozeAlarm',
   'makeStream',
   'importMeasurements',
+  'restoreConfigurationVersion',
+  'restorePurposeVersion',
 ];
 
 /** Their answers name nothing that a second request would create anew. */
