@@ -369,6 +369,18 @@ export async function listJobs(
   return rows;
 }
 
+/**
+ * The failures with the names that people know: of devices as they are now. Not for a key that is confined to labels:
+ * a device may be outside of them.
+ */
+const namedFailures = `(
+  select coalesce(json_agg(
+           f::jsonb || jsonb_strip_nulls(jsonb_build_object('deviceName', d.name, 'eventName', a.event_name))
+           order by n), '[]')
+    from json_array_elements(job.failed) with ordinality as each (f, n)
+    left join device d on $2::uuid is null and d.account_id = job.account_id and d.uuid = (f->>'deviceAuthUuid')::uuid
+    left join alarm a on $2::uuid is null and a.account_id = job.account_id and a.id = (f->>'alarmId')::bigint)`;
+
 /** Null if there is none. */
 export async function findJob(
   sql: Sql,
@@ -376,7 +388,9 @@ export async function findJob(
   jobId: string,
 ): Promise<FoundJob | null> {
   const { rows } = await sql.query<FoundJob>(
-    `select ${columns}, failed, failed_more as "failedMore" from job where ${isOwn} and uuid = $3`,
+    `select ${columns}, ${namedFailures} as failed, failed_more as "failedMore"
+       from job
+      where ${isOwn} and uuid = $3`,
     [accountId, keyId, jobId],
   );
   return rows[0] ?? null;
@@ -495,9 +509,15 @@ export const JobParams = z.object({ jobId: uuidParam.meta({ example: exampleIds.
 const JobState = z.enum(['running', 'done', 'stopped']);
 type JobState = z.infer<typeof JobState>;
 
+const deviceName = z.string().optional().meta({
+  description:
+    'As it is now; absent if there is no such device, and for keys that are confined to labels.',
+});
+
 const JobFailure = z
   .object({
     deviceAuthUuid: z.guid(),
+    deviceName,
     reason: z.string().meta({
       description:
         'no-such-device, too-many-labels, changed (it has another profile), forgotten (its former profile is not stored ' +
@@ -512,6 +532,8 @@ const FailedAlarm = z
   .object({
     alarmId: z.int(),
     deviceAuthUuid: z.guid().optional().meta({ description: 'Absent if there is no such alarm.' }),
+    deviceName,
+    eventName: z.string().optional().meta({ description: 'Absent if there is no such alarm.' }),
     reason: z.string().meta({
       description:
         'condition-holds (it was not closed), no-such-alarm, conflict (it cannot be opened again), took-too-long, or ' +
