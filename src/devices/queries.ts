@@ -101,14 +101,17 @@ export async function findDeviceId(
   return rows[0]?.id ?? null;
 }
 
+const theDevice: Actor = { by: 'device', sessionId: null, address: null };
+
 /**
- * Replaces configurations of devices; the last one of a device counts. Whoever calls it must have locked the states of
+ * Replaces configurations of devices; the last one of a device counts. By default the
+ * devices themselves sent them. Whoever calls it must have locked the states of
  * the devices, and makes what was computed from the previous configurations invalid.
  */
 export async function replaceConfigurations(
   tx: Sql,
   changes: { deviceId: number; configuration: Configuration }[],
-  { actor, reason }: Pick<WrittenBy, 'actor' | 'reason'>,
+  { actor, reason }: Pick<WrittenBy, 'actor' | 'reason'> = { actor: theDevice },
 ): Promise<void> {
   const last = [...new Map(changes.map((change) => [change.deviceId, change])).values()];
   if (last.length === 0) return;

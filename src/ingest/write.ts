@@ -1,5 +1,4 @@
 import type { AlarmDecider, OpenedAlarms } from '../alarms/decide.ts';
-import type { Actor } from '../audit/audit.ts';
 import type { Configuration } from '../contract/configuration.ts';
 import type { NewEvent } from '../contract/event.ts';
 import { awaitingAnswer, neededStates } from '../contract/profile.ts';
@@ -114,8 +113,6 @@ function forgetDevicesOf({ deviceBatches }: Plan, accountIds: ReadonlySet<number
     if (accountIds.has(queue.accountId)) queue.deviceState = null;
 }
 
-const theDevice: Actor = { by: 'device', sessionId: null, address: null };
-
 /** Returns the new events. */
 async function writeRows(
   tx: Transaction,
@@ -130,8 +127,7 @@ async function writeRows(
     areNew
       ? addMeasurements(tx, rows.measurements, knownSeries)
       : storeOrThrow(tx, rows.measurements, added, knownSeries),
-    rows.configurations.length > 0 &&
-      replaceConfigurations(tx, rows.configurations, { actor: theDevice }),
+    rows.configurations.length > 0 && replaceConfigurations(tx, rows.configurations),
     rows.profiles.length > 0 && saveProfileAnswers(tx, rows.profiles),
     rows.rejections.length > 0 && keepRejections(tx, rows.rejections, { maxBytes }),
     rows.clocks.size > 0 && saveClocks(tx, rows.clocks.values()),

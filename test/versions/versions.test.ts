@@ -237,10 +237,9 @@ describe('versions of a configuration', () => {
   test('a device makes one an hour of its own', async () => {
     const { uuid, deviceId } = await app.device(token);
     const path = `/v2/devices/${uuid}/configuration`;
-    const actor = { by: 'device', sessionId: null, address: null } as const;
     const send = (name: string) =>
       app.db.transaction((tx) =>
-        replaceConfigurations(tx, [{ deviceId, configuration: named(name) }], { actor }),
+        replaceConfigurations(tx, [{ deviceId, configuration: named(name) }]),
       );
     for (const name of ['a', 'b', 'c']) await send(name);
     expect(await keptOf(path)).toMatchObject([
