@@ -11,7 +11,7 @@ import type { Sql } from '../db/sql.ts';
 import { listReachable, relabelDevices } from '../devices/actions.ts';
 import { forgetRefusedLogins } from '../devices/refused-logins.ts';
 import { createDeviceRemoval, detachDevices, type DeviceRemoval } from '../devices/remove.ts';
-import type { StoredAction } from '../devices/schema.ts';
+import type { StoredAction } from '../devices/actions-schema.ts';
 import { createClearing } from '../history/clear-removed.ts';
 import { type Chore, type FailedJob, startUpkeep } from '../history/upkeep.ts';
 import { forgetInputs } from '../ingest/keep-inputs.ts';
@@ -36,7 +36,13 @@ import { asDeliveryError } from '../notifications/channels/channel.ts';
 import { emailDriver, type EmailOptions } from '../notifications/channels/email.ts';
 import { enqueueQuotaNotice } from '../notifications/enqueue-direct.ts';
 import { createUndeliveredLog } from '../notifications/log.ts';
-import { planBack, planLimits, replaceProfiles } from '../profiles/change.ts';
+import {
+  type AskedChange,
+  changeProfiles,
+  planChange,
+  previewChange,
+  type ProfileChange,
+} from '../profiles/change.ts';
 import { forgetOldDisplays } from '../profiles/downlinks.ts';
 import { removeUnusedProfiles } from '../profiles/queries.ts';
 import { compactActivity } from '../quotas/activity.ts';
@@ -58,7 +64,8 @@ type JobDeps = {
 
 /** Runs jobs: what accounts do with many devices at once. */
 export function startJobs(shared: Shared, deps: JobDeps) {
-  const { db, log, limitsOf, monotonicClock, clock, disposables } = shared;
+  const { config, db, log, limitsOf, monotonicClock, clock, disposables } = shared;
+  const { newUuid } = deps;
   const { believedTs } = shared.believed;
   const jobsLog = log.child({ component: 'jobs' });
   const runner = startJobRunner({
@@ -76,12 +83,19 @@ export function startJobs(shared: Shared, deps: JobDeps) {
     startJob: createStartJob({ db, limitsOf, believedTs, onStarted: runner.wake }),
     listJobDevices,
     findJobAlarms,
-    planLimits: (accountId: number, asked: Omit<Parameters<typeof planLimits>[3], 'pId'>) =>
-      planLimits(db, limitsOf, accountId, { ...asked, pId: deps.newUuid() }),
-    planRestore: async (owner: JobOwner, jobId: string) => {
+    planChange: (tx: Sql, accountId: number, asked: AskedChange) =>
+      planChange(
+        tx,
+        { quotas: config.quotas, limitsOf },
+        { accountId, asked, changeId: newUuid() },
+      ),
+    planBack: async (owner: JobOwner, jobId: string) => {
       const action = (await findJobAction(db, owner, jobId)) as StoredAction | null;
-      return action?.replacement ? planBack(action.replacement, deps.newUuid()) : null;
+      const change = action?.change as ProfileChange | undefined;
+      return change ? { changeId: newUuid(), back: change.changeId } : null;
     },
+    previewChange: (of: Parameters<typeof previewChange>[2], asked: AskedChange) =>
+      previewChange(db, limitsOf, of, asked),
   };
 }
 
@@ -127,9 +141,11 @@ function createDoPiece(
         return { failed: missing(uuids, devices), after };
       }
       case 'limits':
+      case 'profile':
       case 'restore': {
-        if (!of.replacement) throw new Error('A job lacks the profile to install.');
-        return replaceProfiles(tx, { bus, quotas: config.quotas }, piece, of.replacement);
+        if (!of.change) throw new Error('A job lacks the profile to install.');
+        const change = of.change as ProfileChange;
+        return changeProfiles(tx, { bus, quotas: config.quotas }, piece, change);
       }
     }
   };

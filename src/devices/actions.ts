@@ -10,13 +10,17 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
 import { exampleIds, timestamp } from '../http/schema.ts';
 import { type FindByValues, selectDevices } from './list.ts';
+import { invalid } from '../http/route.ts';
+import { createFairRunner } from '../quotas/quotas.ts';
 import {
-  type ConnectorAddress,
+  ActionPreview,
+  askedChange,
+  type AskedChange,
   DeviceAction,
-  intermittentAmong,
-  type Replacement,
+  mostDevices,
   type StoredAction,
-} from './schema.ts';
+} from './actions-schema.ts';
+import { type ConnectorAddress, intermittentAmong } from './schema.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 type Started = { jobId: string; timestamp: number };
@@ -31,7 +35,7 @@ export type ActionDeps = {
       labels: readonly string[] | null;
       actor: Actor;
       ts: number;
-      select: (tx: Sql) => Promise<{ devices: string[] }>;
+      select: (tx: Sql) => Promise<{ devices: string[]; more?: Partial<StoredAction> }>;
       now: Clock;
     },
     keep: Keep<Started> | null,
@@ -42,16 +46,22 @@ export type ActionDeps = {
     owner: { accountId: number; keyId: string | null },
     jobId: string,
   ) => Promise<string[] | null>;
-  /** The profile `ifPId` with other numbers. Throws `not-found` and `invalid-input`. */
-  planLimits: (
+  /** Plans other profiles, and stores what is installed. Throws `not-found`, `invalid-input`, `quota-exceeded`. */
+  planChange: (
+    tx: Sql,
     accountId: number,
-    asked: Required<Pick<DeviceAction, 'ifPId' | 'changes'>>,
-  ) => Promise<Replacement>;
-  /** The way back from a job that changed limits, or restored them; null if there is no such job. */
-  planRestore: (
+    asked: AskedChange,
+  ) => Promise<{ change: object; names: string[] }>;
+  /** The way back from a job that changed profiles; null if there is no such job. */
+  planBack: (
     owner: { accountId: number; keyId: string | null },
     jobId: string,
-  ) => Promise<Replacement | null>;
+  ) => Promise<object | null>;
+  /** What a change would do with these devices. Throws as `planChange` does. */
+  previewChange: (
+    of: { accountId: number; uuids: string[]; labels: readonly string[] | null },
+    asked: AskedChange,
+  ) => Promise<Omit<ActionPreview, 'of' | 'timestamp'>>;
   /** Whether a mute may last until then; both in ms. */
   isAhead: (untilTs: number, nowTs: WallMs) => boolean;
   listConnectors: () => readonly ConnectorAddress[];
@@ -60,7 +70,6 @@ export type ActionDeps = {
 
 /** Starts an action on many devices, as a job. */
 export function actionsRoute(deps: ActionDeps): Route {
-  const { startJob, listJobDevices, isAhead, listConnectors, findByValues } = deps;
   return defineRoute({
     name: 'startDeviceAction',
     scope: 'devices:write',
@@ -72,7 +81,8 @@ export function actionsRoute(deps: ActionDeps): Route {
       'progress. The devices are those that match the filter now, those that are named, or ' +
       'those of a job that has ended. `label` and `unlabel` skip devices that they would not ' +
       'change. `limits` replaces numbers in the profile `ifPId`, on the devices that still have it or one with the ' +
-      'same purposes; on others it fails as `changed`. `restore` with the `jobId` of a `limits` takes it back. ' +
+      'same purposes; on others it fails as `changed`. `profile` installs purposes on devices that do not have the same ' +
+      'already. `restore` with the `jobId` of one of these brings back the profile that each device had. ' +
       '`mute` and `unmute` also require the scope alarms:write. A key that is ' +
       'restricted to labels cannot change labels.',
     tag: 'Devices',
@@ -84,69 +94,116 @@ export function actionsRoute(deps: ActionDeps): Route {
     errors: [403, 404],
     answerBytes: 1_048_576,
     handler: async ({ account, body, request, once }) => {
-      const { action, labels, untilTs, reason, deviceAuthUuids, filter, jobId } = body;
+      const { action, labels, untilTs, reason, jobId } = body;
       checkKey(account, action);
-      if (untilTs !== undefined && !isAhead(untilTs, request.receivedTs)) throw notAhead();
+      if (untilTs !== undefined && !deps.isAhead(untilTs, request.receivedTs)) throw notAhead();
       const { accountId } = account;
-      const within = labelsOf(account);
-      const { actor, ts } = doneBy(account, request);
-      const owner = { accountId, keyId: within ? account.sessionId : null };
-      const find = async (tx: Sql) => {
-        if (deviceAuthUuids) return [...new Set(deviceAuthUuids)];
-        if (jobId === undefined) {
-          const { label = [], ...others } = filter ?? {};
-          const named = typeof label === 'string' ? [label] : label;
-          for (const each of named)
-            await refuseLabelList(tx, accountId, { label: each, labels: within }, '/filter/label');
-          return selectDevices(tx, {
-            ...others,
-            ids: await findByValues(tx, { accountId, labels: within, ...others }),
-            label: named.length === 0 ? undefined : named,
-            accountId,
-            labels: within,
-            nowTs: request.now(),
-            intermittent: intermittentAmong(listConnectors()),
-          });
-        }
-        const found = await listJobDevices(tx, owner, jobId);
-        if (!found) throw forgotten();
-        return found;
-      };
       const select = async (tx: Sql) => {
-        const uuids = await find(tx);
+        const uuids = await findAsked(tx, deps, { account, body, nowTs: request.now() });
         const devices = labels
           ? await leaveOutLabelled(tx, { accountId, uuids, action, labels })
           : uuids;
-        return { devices };
+        const asked = askedChange(body);
+        if (!asked) return { devices };
+        const { change, names } = await deps.planChange(tx, accountId, asked);
+        return { devices, more: { change, ...(action === 'profile' ? { purposes: names } : {}) } };
       };
-      const plan = async (): Promise<{ replacement?: Replacement }> => {
-        const { ifPId, changes } = body;
-        if (ifPId && changes)
-          return { replacement: await deps.planLimits(accountId, { ifPId, changes }) };
-        if (action !== 'restore' || jobId === undefined) return {};
-        const replacement = await deps.planRestore(owner, jobId);
-        if (!replacement) throw forgotten();
-        return { replacement };
-      };
-      const job = {
-        accountId,
-        keyId: account.key ? account.sessionId : null,
-        action: {
-          action,
-          ...(labels ? { labels } : {}),
-          ...(untilTs ? { untilTs } : {}),
-          ...(reason ? { reason } : {}),
-        },
-        labels: within,
-        actor,
-        ts,
-        select,
-        now: request.now,
-      };
-      return once<Started>(async (keep) =>
-        startJob({ ...job, action: { ...job.action, ...(await plan()) } }, keep),
-      );
+      return once<Started>(async (keep) => {
+        const isBack = action === 'restore' && jobId !== undefined;
+        const change = isBack ? await deps.planBack(ownerOf(account), jobId) : undefined;
+        if (change === null) throw forgotten();
+        const job = {
+          accountId,
+          keyId: account.key ? account.sessionId : null,
+          action: {
+            action,
+            ...(labels ? { labels } : {}),
+            ...(untilTs ? { untilTs } : {}),
+            ...(reason ? { reason } : {}),
+            ...(change ? { change } : {}),
+          },
+          labels: labelsOf(account),
+          ...doneBy(account, request),
+          select,
+          now: request.now,
+        };
+        return deps.startJob(job, keep);
+      });
     },
+  });
+}
+
+/** Says what an action on profiles would do, and does nothing. */
+export function previewRoute(deps: ActionDeps & { db: Sql }): Route {
+  const runFairly = createFairRunner(1);
+  return defineRoute({
+    name: 'previewDeviceAction',
+    scope: 'devices:read',
+    method: 'post',
+    path: '/v2/devices/actions/preview',
+    summary: 'Show what an action would change',
+    description:
+      'Takes the body of `POST /v2/devices/actions` with the action `limits` or `profile`, and says what would change on ' +
+      'which devices. Nothing changes.',
+    tag: 'Devices',
+    auth: 'account',
+    // A schema of its own, as each body has its own name in the reference.
+    body: DeviceAction.meta({ description: 'With the action `limits` or `profile`.' }),
+    example: {
+      action: 'profile',
+      purposeUuids: [exampleIds.purpose],
+      deviceAuthUuids: [exampleIds.device],
+    },
+    response: ActionPreview,
+    errors: [404],
+    answerBytes: 8_388_608,
+    handler: async ({ account, body, request }) => {
+      const asked = askedChange(body);
+      if (!asked) throw invalid([{ path: '/action', message: 'expected limits or profile' }]);
+      const { accountId } = account;
+      return runFairly(accountId, async () => {
+        const uuids = await findAsked(deps.db, deps, { account, body, nowTs: request.now() });
+        const of = { accountId, uuids: uuids.slice(0, mostDevices), labels: labelsOf(account) };
+        const preview = await deps.previewChange(of, asked);
+        return { of: uuids.length, ...preview, timestamp: request.now() };
+      });
+    },
+  });
+}
+
+/** A key that is confined to labels reaches only the jobs that it started. */
+const ownerOf = (account: Account) => ({
+  accountId: account.accountId,
+  keyId: labelsOf(account) ? account.sessionId : null,
+});
+
+/** The devices that a request names, filters, or takes from a job. Throws `not-found`, and `invalid-input`. */
+async function findAsked(
+  sql: Sql,
+  { findByValues, listConnectors, listJobDevices }: ActionDeps,
+  { account, body, nowTs }: { account: Account; body: DeviceAction; nowTs: WallMs },
+): Promise<string[]> {
+  const { deviceAuthUuids, filter, jobId } = body;
+  if (deviceAuthUuids) return [...new Set(deviceAuthUuids)];
+  if (jobId !== undefined) {
+    const found = await listJobDevices(sql, ownerOf(account), jobId);
+    if (!found) throw forgotten();
+    return found;
+  }
+  const { accountId } = account;
+  const labels = labelsOf(account);
+  const { label = [], ...others } = filter ?? {};
+  const named = typeof label === 'string' ? [label] : label;
+  for (const each of named)
+    await refuseLabelList(sql, accountId, { label: each, labels }, '/filter/label');
+  return selectDevices(sql, {
+    ...others,
+    ids: await findByValues(sql, { accountId, labels, ...others }),
+    label: named.length === 0 ? undefined : named,
+    accountId,
+    labels,
+    nowTs,
+    intermittent: intermittentAmong(listConnectors()),
   });
 }
 

@@ -4,7 +4,7 @@ import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { DeviceParams, MessageResponse } from '../http/schema.ts';
 import type { Exports } from '../quotas/exports.ts';
-import { type ActionDeps, actionsRoute, labelsRoute } from './actions.ts';
+import { type ActionDeps, actionsRoute, labelsRoute, previewRoute } from './actions.ts';
 import { batchRoute, type RegisterDeviceDeps, registerRoute } from './register.ts';
 import {
   configureRoute,
@@ -45,6 +45,7 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
     labelsRoute(deps),
     removedLoginsRoute(deps),
     batchRoute(deps),
+    previewRoute(deps),
     actionsRoute(deps),
     listRoute(deps),
     deviceRoute(deps),

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Configuration } from '../contract/configuration.ts';
 import { profileStates } from '../contract/profile.ts';
 import { Purpose } from '../contract/purpose.ts';
-import { Labels, presences, Text } from '../contract/values.ts';
+import { Labels, presences } from '../contract/values.ts';
 import { SomeWarnings } from '../contract/warnings.ts';
 import { DomainError } from '../errors.ts';
 import {
@@ -11,13 +11,11 @@ import {
   cursorText,
   deviceUuid,
   flagQuery,
-  namedLabels,
   labelsQuery,
   limitQuery,
   optionalLimitQuery,
   stateQuery,
   timestamp,
-  uuidParam,
 } from '../http/schema.ts';
 
 /** Where devices connect; the members of the registration answer, specification section 2.4. */
@@ -425,102 +423,6 @@ export const FleetQuery = z.object({
   cursor: cursorQuery(FleetCursor),
 });
 export type FleetQuery = z.output<typeof FleetQuery>;
-
-/** Which devices an action applies to: the filters of the list, in JSON. */
-const DeviceFilter = z
-  .strictObject(FleetQuery.omit({ limit: true, cursor: true, sort: true, counts: true }).shape)
-  .extend({
-    label: namedLabels
-      .optional()
-      .meta({ description: 'Only devices with this label, or with all of these.' }),
-  })
-  .extend({
-    online: z.boolean().optional(),
-    refused: z.boolean().optional(),
-    muted: z.boolean().optional(),
-    beyond: z.boolean().optional(),
-  })
-  .meta({
-    id: 'DeviceFilter',
-    description: 'The same filters as in the list of devices; empty: all devices.',
-  });
-type DeviceFilter = z.output<typeof DeviceFilter>;
-
-/** Devices that one request may name; a filter may match any number. */
-const mostDevices = 10_000;
-
-const actions = ['label', 'unlabel', 'mute', 'unmute', 'remove', 'limits', 'restore'] as const;
-type ActionName = (typeof actions)[number];
-
-const takesLabels = (action: ActionName) => action === 'label' || action === 'unlabel';
-
-const numbers = z.record(z.string().max(40), z.number()).optional();
-
-const LimitChange = z
-  .strictObject({
-    puId: z.int(),
-    stId: z.int(),
-    evId: z.int(),
-    cause: z.int().min(0).max(31).meta({ description: "Which of the event's causes, from 0." }),
-    threshold: numbers,
-    thresholds: numbers,
-  })
-  .meta({
-    id: 'LimitChange',
-    description:
-      'New numbers of a cause, by their names. Only numbers that are there are replaced.',
-  });
-
-/** The body of POST /v2/devices/actions. */
-export const DeviceAction = z
-  .object({
-    action: z.enum(actions),
-    labels: Labels.min(1).optional().meta({ description: 'For label and unlabel.' }),
-    untilTs: z.int().min(0).optional().meta({ description: 'For mute: until when, ms.' }),
-    reason: Text.max(200)
-      .optional()
-      .meta({ description: 'For mute: the reason, visible to others.' }),
-    ifPId: uuidParam.optional().meta({
-      description:
-        'For limits: a profile. Only devices that have it, or one with the same purposes, change.',
-    }),
-    changes: z.array(LimitChange).min(1).max(100).optional().meta({ description: 'For limits.' }),
-    deviceAuthUuids: z.array(uuidParam).min(1).max(mostDevices).optional(),
-    filter: DeviceFilter.optional(),
-    jobId: uuidParam.optional().meta({
-      description: 'The devices of a job that ended within the last hour, to undo it.',
-    }),
-  })
-  .superRefine(({ action, labels, untilTs, reason, ...which }, context) => {
-    const say = (path: string, message: string) =>
-      context.addIssue({ code: 'custom', path: [path], message });
-    if (takesLabels(action) !== (labels !== undefined))
-      say('labels', takesLabels(action) ? 'expected at least one' : `${action} takes none`);
-    if ((action === 'mute') !== (untilTs !== undefined))
-      say('untilTs', action === 'mute' ? 'expected a time' : `${action} takes none`);
-    if (reason !== undefined && action !== 'mute') say('reason', `${action} takes none`);
-    const { ifPId, changes, deviceAuthUuids, filter, jobId } = which;
-    for (const [path, value] of Object.entries({ ifPId, changes }))
-      if ((action === 'limits') !== (value !== undefined))
-        say(path, action === 'limits' ? 'is required' : `${action} takes none`);
-    if (action === 'restore' && jobId === undefined) say('jobId', 'expected the job to undo');
-    if ([deviceAuthUuids, filter, jobId].filter((given) => given !== undefined).length !== 1)
-      say('filter', 'expected exactly one of deviceAuthUuids, filter and jobId');
-  });
-export type DeviceAction = z.output<typeof DeviceAction>;
-
-/** What is stored of the action for its job. */
-export type StoredAction = {
-  action: ActionName;
-  labels?: string[];
-  untilTs?: number;
-  reason?: string;
-  /** For limits and restore. */
-  replacement?: Replacement;
-};
-
-/** Which purposes come in the place of which: `src/profiles` defines it. */
-export type Replacement = { pId: string; ifPId?: string; from: string; to: string };
 
 /** The same for a device that does not exist and for one that belongs to another account. */
 export function noSuchDevice(): DomainError {

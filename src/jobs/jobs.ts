@@ -246,6 +246,7 @@ export type JobAction = {
   labels?: string[];
   untilTs?: number;
   pId?: string;
+  purposes?: string[];
 } & Record<string, unknown>;
 
 /** Whose jobs. `keyId`: only those of this API key; null: all of the account. */
@@ -292,7 +293,7 @@ async function insertJob(tx: Sql, job: NewJob, targets: JobTargets): Promise<str
       devices.join(),
       alarms?.join() ?? null,
       ts,
-      !('replacement' in action),
+      !('change' in action),
     ],
   );
   const [row] = rows;
@@ -345,7 +346,7 @@ type FoundEntry = Omit<FoundJob, 'failed' | 'failedMore'> & { failures: number }
 
 /** What is said of an action. The whole one may be long. */
 const saidAction = `json_build_object('action', action->'action', 'labels', action->'labels',
-  'untilTs', action->'untilTs', 'pId', action->'replacement'->'pId')`;
+  'untilTs', action->'untilTs', 'pId', action->'change'->'pId', 'purposes', action->'purposes')`;
 const columns = `uuid as "jobId", ${saidAction} as action, ${stateNow} as state, done, total as of, created_at as "startedTs",
   ended_at as "endedTs"`;
 const isOwn = 'account_id = $1 and ($2::uuid is null or key_id = $2)';
@@ -367,6 +368,18 @@ export async function listJobs(
   return rows;
 }
 
+/**
+ * The failures with the names that people know: of devices as they are now. Not for a key that is confined to labels:
+ * a device may be outside of them.
+ */
+const namedFailures = `(
+  select coalesce(json_agg(
+           f::jsonb || jsonb_strip_nulls(jsonb_build_object('deviceName', d.name, 'eventName', a.event_name))
+           order by n), '[]')
+    from json_array_elements(job.failed) with ordinality as each (f, n)
+    left join device d on $2::uuid is null and d.account_id = job.account_id and d.uuid = (f->>'deviceAuthUuid')::uuid
+    left join alarm a on $2::uuid is null and a.account_id = job.account_id and a.id = (f->>'alarmId')::bigint)`;
+
 /** Null if there is none. */
 export async function findJob(
   sql: Sql,
@@ -374,7 +387,9 @@ export async function findJob(
   jobId: string,
 ): Promise<FoundJob | null> {
   const { rows } = await sql.query<FoundJob>(
-    `select ${columns}, failed, failed_more as "failedMore" from job where ${isOwn} and uuid = $3`,
+    `select ${columns}, ${namedFailures} as failed, failed_more as "failedMore"
+       from job
+      where ${isOwn} and uuid = $3`,
     [accountId, keyId, jobId],
   );
   return rows[0] ?? null;
@@ -488,12 +503,19 @@ export const JobParams = z.object({ jobId: uuidParam.meta({ example: exampleIds.
 const JobState = z.enum(['running', 'done', 'stopped']);
 type JobState = z.infer<typeof JobState>;
 
+const deviceName = z.string().optional().meta({
+  description:
+    'As it is now; absent if there is no such device, and for keys that are confined to labels.',
+});
+
 const JobFailure = z
   .object({
     deviceAuthUuid: z.guid(),
+    deviceName,
     reason: z.string().meta({
       description:
-        'no-such-device, too-many-labels, changed (it has another profile), quota-exceeded, took-too-long, or ' +
+        'no-such-device, too-many-labels, changed (it has another profile), forgotten (its former profile is not stored ' +
+        'any more), quota-exceeded, took-too-long, or ' +
         'internal-error: the log has the details.',
     }),
   })
@@ -504,6 +526,8 @@ const FailedAlarm = z
   .object({
     alarmId: z.int(),
     deviceAuthUuid: z.guid().optional().meta({ description: 'Absent if there is no such alarm.' }),
+    deviceName,
+    eventName: z.string().optional().meta({ description: 'Absent if there is no such alarm.' }),
     reason: z.string().meta({
       description:
         'condition-holds (it was not closed), no-such-alarm, conflict (it cannot be opened again), took-too-long, or ' +
@@ -521,7 +545,11 @@ const common = {
   action: z.string(),
   labels: z.array(z.string()).optional().meta({ description: 'For label and unlabel.' }),
   untilTs: timestamp.optional().meta({ description: 'For mute and snooze.' }),
-  pId: z.guid().optional().meta({ description: 'For limits and restore: the new profile.' }),
+  pId: z.guid().optional().meta({ description: 'For limits and profile: the new profile.' }),
+  purposes: z
+    .array(z.string())
+    .optional()
+    .meta({ description: 'For profile: the names of its first 20 purposes.' }),
   state: JobState,
   done: z.int().meta({ description: 'Devices or alarms processed so far, including failed ones.' }),
   of: z.int().meta({ description: 'All devices or alarms of the job.' }),
@@ -580,9 +608,9 @@ type StartJobDeps = {
   onStarted: () => void;
 };
 
-/** A job whose targets are not known yet: `select` finds them within the transaction. */
+/** A job whose targets are not known yet: `select` finds them within the transaction, and `more` of its action. */
 type JobToStart = NewJob & {
-  select: (tx: Sql) => Promise<JobTargets>;
+  select: (tx: Sql) => Promise<JobTargets & { more?: Partial<JobAction> }>;
   /** For the answer, ms. */
   now: Clock;
 };
@@ -591,15 +619,16 @@ type StartJob = (job: JobToStart, keep: Keep<StartedJob> | null) => Promise<Star
 
 /** Stores a job within the quota `jobs`. Throws `quota-exceeded`; `too-many-requests` if large jobs were stopped. */
 export function createStartJob({ db, limitsOf, believedTs, onStarted }: StartJobDeps): StartJob {
-  return async ({ select, now, ...job }, keep) => {
-    const { accountId } = job;
+  return async ({ select, now, ...asked }, keep) => {
+    const { accountId } = asked;
     const limit = limitsOf(accountId).jobs;
     const started = await db.transaction(async (tx) => {
       await lockUsage(tx, accountId);
-      const { running, resting, restMs } = await countPlaces(tx, accountId, job.ts);
+      const { running, resting, restMs } = await countPlaces(tx, accountId, asked.ts);
       if (running >= limit) throw quotaExceeded({ quota: 'jobs', limit, used: running });
       if (running + resting >= limit) throw stoppedTooMuch(restMs);
-      const targets = await select(tx);
+      const { more = {}, ...targets } = await select(tx);
+      const job = { ...asked, action: { ...asked.action, ...more } };
       await forgetJobs(tx, { accountId, keep: keptJobs - 1, ...keptSince(believedTs() ?? 0) });
       const jobId = await insertJob(tx, job, targets);
       await auditJob(tx, job, { jobId, targets });
@@ -620,8 +649,8 @@ async function auditJob(
   const uuids =
     'devices' in targets ? targets.devices : targets.alarms.flatMap(({ uuid }) => uuid || []);
   if (uuids.length === 0) return;
-  const { action: name, labels, untilTs, note, force, replacement } = action;
-  const { pId, ifPId } = (replacement ?? {}) as { pId?: string; ifPId?: string };
+  const { action: name, labels, untilTs, note, force, change, purposes } = action;
+  const { pId } = (change ?? {}) as { pId?: string };
   const details = {
     jobId,
     action: name,
@@ -630,7 +659,7 @@ async function auditJob(
     ...(typeof note === 'string' ? { note } : {}),
     ...(force === true ? { force: 'true' } : {}),
     ...(pId === undefined ? {} : { pId }),
-    ...(ifPId === undefined ? {} : { ifPId }),
+    ...(purposes === undefined ? {} : { purposes }),
     ...('alarms' in targets ? { alarms: targets.alarms.length } : {}),
     ...detailsOfDevices([...new Set(uuids)]),
   };

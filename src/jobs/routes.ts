@@ -114,11 +114,12 @@ function sayFailed(failed: FoundJob['failed']): Pick<Job, 'failed' | 'failedAlar
   };
 }
 
-const sayAction = ({ action, labels, untilTs, pId }: JobAction) => ({
+const sayAction = ({ action, labels, untilTs, pId, purposes }: JobAction) => ({
   action,
   labels: labels ?? undefined,
   untilTs: untilTs ?? undefined,
   pId: pId ?? undefined,
+  purposes: purposes ?? undefined,
 });
 
 const noSuchJob = () => new DomainError('not-found', 'There is no such job.');

@@ -4,9 +4,30 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError, type Problem } from '../errors.ts';
 import type { LimitsOf } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-import { checkPurposes, replaceWithin } from './install.ts';
+import {
+  checkPurposes,
+  claimTargets,
+  firstSilenceMs,
+  getProfileOf,
+  hashOf,
+  nameOf,
+  namesOf,
+  type PendingInstall,
+  type ProfileTarget,
+  readAsked,
+  setPending,
+  storeContent,
+  supersedeProfiles,
+  toText,
+  unfit,
+} from './install.ts';
+import { needed } from './queries.ts';
 
-// Other limits for many devices with the same purposes, as a job: those that have other purposes by then keep them.
+/*
+ * Other profiles for many devices, as a job: the same purposes for all, or other limits in those that they have, or
+ * what each of them had before such a job. A device's profile is the pending one, or else the current one. A device
+ * that has got another one by then keeps it.
+ */
 
 /** Numbers to put in the place of others, in one cause of an event. `cause`: counted from 0. */
 type LimitChange = {
@@ -16,72 +37,123 @@ type LimitChange = {
   cause: number;
   threshold?: Record<string, number> | undefined;
   thresholds?: Record<string, number> | undefined;
+  /** The event's name, which may contain the numbers: only `from` is replaced. */
+  name?: { from: string; to: string } | undefined;
 };
 
-/**
- * One profile in the place of another, both as the text of their purposes. `pId`: of the new one. `ifPId`: only in the
- * place of this very profile; absent: of any with these purposes.
- */
-type Replacement = { pId: string; ifPId?: string; from: string; to: string };
+export type AskedChange =
+  | { ifPId: string; changes: readonly LimitChange[] }
+  | { purposeUuids: string[]; purposes: Purpose[] };
 
-/** Both texts are stored with the job, and read for each piece of it. */
-const mostBytes = 64 * 1024;
+/** What a job does, as it is stored with it. `changeId` is in the profiles that it makes. */
+export type ProfileChange =
+  | {
+      changeId: string;
+      pId: string;
+      /** The hash of the new content, in hex. */
+      to: string;
+      /** Only in the place of the content with this hash. Absent: of any. */
+      from?: string;
+      silenceMs: number | null;
+    }
+  /** Brings back what the devices had before that change. */
+  | { changeId: string; back: string };
+
+/** A number that changes, or the name of an event. */
+type LimitDifference = Pick<LimitChange, 'puId' | 'stId' | 'evId'> &
+  (
+    | { cause: number; sId: string; limit: string; from: number; to: number }
+    | { name: { from: string; to: string } }
+  );
+
+type Planned = { text: string; from?: string; purposes: Purpose[]; differences: LimitDifference[] };
 
 /**
- * The profile `ifPId` with other numbers, as `pId`. Throws `not-found`, and `invalid-input` if a change names what is
- * not there, or if the purposes would not be valid.
+ * What is installed, and in the place of what. Throws `not-found`, and `invalid-input` if a limit names what is not
+ * there, or if the purposes are not valid together.
  */
-export async function planLimits(
-  tx: Sql,
-  limitsOf: LimitsOf,
+async function plan(
+  sql: Sql,
   accountId: number,
-  { ifPId, changes, pId }: { ifPId: string; changes: readonly LimitChange[]; pId: string },
-): Promise<Replacement> {
-  const { rows } = await tx.query<{ text: string }>(
+  asked: AskedChange,
+  limits: QuotaSettings,
+): Promise<Planned> {
+  if (!('ifPId' in asked)) {
+    const { purposes, text, problems } = await readAsked(sql, accountId, asked, limits);
+    if (problems.length > 0) throw unfit(problems);
+    return { text: text.text, purposes, differences: [] };
+  }
+  const { rows } = await sql.query<{ text: string }>(
     `select c.purposes::text as text
        from profile p
        join profile_content c on c.id = p.content_id
       where p.account_id = $1 and p.id = $2`,
-    [accountId, ifPId],
+    [accountId, asked.ifPId],
   );
-  const from = rows[0]?.text;
-  if (from === undefined)
+  const old = rows[0]?.text;
+  if (old === undefined)
     throw new DomainError('not-found', 'No such profile, or no device needs it any more.');
-  const purposes = JSON.parse(from) as Purpose[];
-  const problems = changes.flatMap((change, n) => changeNumbers(purposes, change, `/changes/${n}`));
-  const to = JSON.stringify(purposes);
-  if (problems.length === 0) problems.push(...problemsOf(purposes, limitsOf(accountId)));
-  if (Math.max(from.length, to.length) > mostBytes)
-    problems.push({ path: '/ifPId', message: `expected a profile of at most ${mostBytes} bytes` });
+  const purposes = JSON.parse(old) as Purpose[];
+  const differences: LimitDifference[] = [];
+  const problems = asked.changes.flatMap((change, n) =>
+    changeLimit(purposes, change, `/changes/${n}`, differences),
+  );
+  if (problems.length === 0) problems.push(...problemsOf(purposes, limits));
   if (problems.length > 0)
     throw new DomainError('invalid-input', 'The limits cannot be changed like this.', { problems });
-  return { pId, from, to };
+  return { text: JSON.stringify(purposes), from: hexOf(old), purposes, differences };
 }
 
-/** The way back, for devices that got their profile by this replacement and by no other. */
-export const planBack = ({ pId: ifPId, from, to }: Replacement, pId: string): Replacement => ({
-  pId,
-  ifPId,
-  from: to,
-  to: from,
-});
+const hexOf = (text: string) => hashOf(text).toString('hex');
 
-/** Changes the numbers in place. Returns what is wrong: only a number that is there can be replaced. */
-function changeNumbers(purposes: Purpose[], change: LimitChange, path: string): Problem[] {
-  const { puId, stId, evId, cause: index } = change;
-  const purpose = purposes.find((one) => one.puId === puId);
-  const state = purpose?.states.find((one) => one.stId === stId);
-  const cause = state?.events.find((one) => one.evId === evId)?.causes[index];
-  if (!cause) return [{ path, message: 'the profile has no such cause' }];
-  return (['threshold', 'thresholds'] as const).flatMap((member) =>
-    Object.entries(change[member] ?? {}).flatMap(([name, number]) => {
-      const numbers = (cause[member] ?? {}) as Record<string, unknown>;
-      if (!Object.hasOwn(numbers, name) || typeof numbers[name] !== 'number')
-        return [{ path: `${path}/${member}/${name}`, message: 'the cause has no such number' }];
-      numbers[name] = number;
+/**
+ * Plans a job and stores the profile that it installs, in the transaction that stores the job; the account's usage is
+ * locked. `names`: of its purposes. Throws as `plan` does, and `quota-exceeded`.
+ */
+export async function planChange(
+  tx: Sql,
+  { quotas, limitsOf }: { quotas: QuotaSettings; limitsOf: LimitsOf },
+  { accountId, asked, changeId }: { accountId: number; asked: AskedChange; changeId: string },
+): Promise<{ change: ProfileChange; names: string[] }> {
+  const { text, from, purposes } = await plan(tx, accountId, asked, limitsOf(accountId));
+  const contentId = await storeContent(tx, accountId, toText(purposes), quotas);
+  const pId = await getProfileOf(tx, { accountId, contentId, changeId });
+  const silenceMs = firstSilenceMs(purposes);
+  return {
+    change: { changeId, pId, to: hexOf(text), ...(from === undefined ? {} : { from }), silenceMs },
+    names: namesOf(purposes),
+  };
+}
+
+/** Changes in place, and adds to `differences`. Returns what is wrong: only what is there can be replaced. */
+function changeLimit(
+  purposes: Purpose[],
+  { puId, stId, evId, cause: index, name, ...numbers }: LimitChange,
+  path: string,
+  differences: LimitDifference[],
+): Problem[] {
+  const state = purposes.find((one) => one.puId === puId)?.states.find((one) => one.stId === stId);
+  const event = state?.events.find((one) => one.evId === evId);
+  const cause = event?.causes[index];
+  if (!event || !cause) return [{ path, message: 'the profile has no such cause' }];
+  const at = { puId, stId, evId };
+  const problems = (['threshold', 'thresholds'] as const).flatMap((member) =>
+    Object.entries(numbers[member] ?? {}).flatMap(([limit, to]) => {
+      const known = (cause[member] ?? {}) as Record<string, unknown>;
+      const from = Object.hasOwn(known, limit) ? known[limit] : undefined;
+      if (typeof from !== 'number')
+        return [{ path: `${path}/${member}/${limit}`, message: 'the cause has no such number' }];
+      known[limit] = to;
+      if (from !== to) differences.push({ ...at, cause: index, sId: cause.sId, limit, from, to });
       return [];
     }),
   );
+  if (name === undefined) return problems;
+  if ((event.name ?? '') !== name.from)
+    return [...problems, { path: `${path}/name/from`, message: 'the event has another name' }];
+  event.name = name.to;
+  if (name.from !== name.to) differences.push({ ...at, name });
+  return problems;
 }
 
 function problemsOf(purposes: Purpose[], limits: QuotaSettings): Problem[] {
@@ -94,36 +166,243 @@ function problemsOf(purposes: Purpose[], limits: QuotaSettings): Problem[] {
   return invalid.length > 0 ? invalid : checkPurposes(purposes, limits);
 }
 
+type Newest = {
+  deviceId: number;
+  pId: string;
+  contentId: number;
+  /** Of the content, in hex. */
+  hash: string;
+  /** The change that installed it; null: none. */
+  changeId: string | null;
+  formerId: string | null;
+  /** Null: it is not stored any more. */
+  formerContentId: number | null;
+};
+
+/** The profiles of these devices; those without one are missing. */
+async function listNewest(sql: Sql, deviceIds: readonly number[]): Promise<Map<number, Newest>> {
+  const { rows } = await sql.query<Newest>(
+    `
+      select distinct on (dp.device_id) dp.device_id as "deviceId", p.id as "pId", c.id as "contentId",
+             encode(c.hash, 'hex') as hash, p.change_id as "changeId", dp.former_id as "formerId",
+             f.content_id as "formerContentId"
+        from device_profile dp
+        join profile p on p.id = dp.profile_id
+        join profile_content c on c.id = p.content_id
+        left join profile f on f.id = dp.former_id
+       where dp.device_id = any($1::bigint[]) and dp.state in ${needed}
+       order by dp.device_id, dp.state = 'current'`,
+    [deviceIds],
+  );
+  return new Map(rows.map((row) => [row.deviceId, row]));
+}
+
+/** What a change does with a device: it installs, leaves it as it is, or fails with this reason. */
+type Outcome = 'install' | 'unchanged' | 'changed' | 'forgotten';
+
+function outcomeOf(
+  change: Pick<ProfileChange & { to: string; from?: string }, 'to' | 'from'> | { back: string },
+  newest: Newest | undefined,
+): Outcome {
+  if ('back' in change) {
+    if (newest?.changeId !== change.back) return 'changed';
+    return newest.formerId !== null && newest.formerContentId === null ? 'forgotten' : 'install';
+  }
+  if (change.from === undefined) return newest?.hash === change.to ? 'unchanged' : 'install';
+  return newest?.hash === change.from ? 'install' : 'changed';
+}
+
 type Piece = { accountId: number; uuids: string[]; labels: string[] | null };
+type Failed = { deviceAuthUuid: string; reason: string };
 
 /** Does it for some devices of a job, whose account's usage is locked. `after`: what to do after the commit. */
-export async function replaceProfiles(
+export async function changeProfiles(
   tx: Sql,
   { bus, quotas }: { bus: Bus; quotas: QuotaSettings },
-  piece: Piece,
-  replacement: Replacement,
-): Promise<{ failed: { deviceAuthUuid: string; reason: string }[]; after: () => void }> {
-  await tx.query('savepoint unreplaced');
-  let replaced: Awaited<ReturnType<typeof replaceWithin>>;
-  try {
-    replaced = await replaceWithin(tx, piece, replacement, quotas);
-  } catch (error) {
-    if (!(error instanceof DomainError && error.code === 'quota-exceeded')) throw error;
-    await tx.query('rollback to savepoint unreplaced');
-    const failed = piece.uuids.map((uuid) => ({ deviceAuthUuid: uuid, reason: error.code }));
-    return { failed, after: () => undefined };
+  { accountId, uuids, labels }: Piece,
+  change: ProfileChange,
+): Promise<{ failed: Failed[]; after: () => void }> {
+  const claimed = await claimTargets(tx, accountId, uuids, labels);
+  const newest = await listNewest(
+    tx,
+    claimed.map(({ deviceId }) => deviceId),
+  );
+  const outcomes = new Map<string, string>(
+    claimed.map(({ deviceId, uuid }) => [uuid, outcomeOf(change, newest.get(deviceId))]),
+  );
+  const changing = claimed.filter(({ uuid }) => outcomes.get(uuid) === 'install');
+  const pIds = await profilesFor(tx, { accountId, quotas, change }, changing, newest);
+  const installs: PendingInstall[] = [];
+  for (const { deviceId, uuid } of changing) {
+    const pId = pIds.get(deviceId);
+    if (pId === undefined) outcomes.set(uuid, 'quota-exceeded');
+    else installs.push({ deviceId, pId, formerId: newest.get(deviceId)?.pId ?? null });
   }
-  const { claimed, changed } = replaced;
-  const there = new Set(claimed.map(({ uuid }) => uuid));
-  const done = new Set(changed.map(({ uuid }) => uuid));
-  const failed = piece.uuids
-    .filter((uuid) => !done.has(uuid))
-    .map((uuid) => ({
-      deviceAuthUuid: uuid,
-      reason: there.has(uuid) ? 'changed' : 'no-such-device',
-    }));
+  // What is brought back may wait for time: a tick finds out until when.
+  const silenceMs = 'back' in change ? 0 : change.silenceMs;
+  await supersedeProfiles(tx, installs);
+  if (installs.length > 0) await setPending(tx, accountId, installs, silenceMs);
+  const failed = uuids.flatMap((uuid) => {
+    const reason = outcomes.get(uuid) ?? 'no-such-device';
+    return reason === 'install' || reason === 'unchanged' ? [] : [{ deviceAuthUuid: uuid, reason }];
+  });
   const after = () => {
-    for (const device of changed) bus.publish('device', { ...device, push: 'profile' });
+    for (const device of changing)
+      if (pIds.has(device.deviceId)) bus.publish('device', { ...device, push: 'profile' });
   };
   return { failed, after };
+}
+
+/** The profile for each of these devices. Those that there is no room for are missing. */
+async function profilesFor(
+  tx: Sql,
+  {
+    accountId,
+    quotas,
+    change,
+  }: { accountId: number; quotas: QuotaSettings; change: ProfileChange },
+  devices: readonly ProfileTarget[],
+  newest: ReadonlyMap<number, Newest>,
+): Promise<Map<number, string>> {
+  if (!('back' in change)) return new Map(devices.map(({ deviceId }) => [deviceId, change.pId]));
+  const { changeId } = change;
+  const byContent = Map.groupBy(
+    devices,
+    ({ deviceId }) => newest.get(deviceId)?.formerContentId ?? null,
+  );
+  const pIds = new Map<number, string>();
+  for (const [known, those] of byContent) {
+    const contentId = known ?? (await storeEmpty(tx, accountId, quotas));
+    if (contentId === null) continue;
+    const pId = await getProfileOf(tx, { accountId, contentId, changeId });
+    for (const { deviceId } of those) pIds.set(deviceId, pId);
+  }
+  return pIds;
+}
+
+/** A profile without purposes, for devices that had none: only a profile makes them forget another. Null: no room. */
+const storeEmpty = (tx: Sql, accountId: number, quotas: QuotaSettings) =>
+  storeContent(tx, accountId, toText([]), quotas).catch((error: unknown) => {
+    if (error instanceof DomainError && error.code === 'quota-exceeded') return null;
+    throw error;
+  });
+
+/** A purpose of a profile, by its number and name. */
+type Named = { puId: number; name: string };
+
+type ChangePreview = {
+  differences: LimitDifference[];
+  /** Those of most devices first; what goes, comes and stays if the new one is installed. */
+  profiles: {
+    pId: string | null;
+    devices: number;
+    goes?: Named[];
+    comes?: Named[];
+    stays?: Named[];
+  }[];
+  devices: {
+    deviceAuthUuid: string;
+    outcome: Exclude<Outcome, 'forgotten'> | 'no-such-device';
+    profile: number;
+  }[];
+};
+
+/** Contents of profiles that a preview reads, together. */
+const mostReadBytes = 4 * 1024 * 1024;
+
+/** What `planChange` and a job would do with these devices, as far as can be told now. Throws as `plan` does. */
+export async function previewChange(
+  sql: Sql,
+  limitsOf: LimitsOf,
+  {
+    accountId,
+    uuids,
+    labels,
+  }: { accountId: number; uuids: readonly string[]; labels: readonly string[] | null },
+  asked: AskedChange,
+): Promise<ChangePreview> {
+  const { text, from, purposes, differences } = await plan(
+    sql,
+    accountId,
+    asked,
+    limitsOf(accountId),
+  );
+  const change = { to: hexOf(text), ...(from === undefined ? {} : { from }) };
+  const { rows } = await sql.query<ProfileTarget>(
+    `select id as "deviceId", uuid from device
+      where account_id = $1 and uuid = any($2::uuid[]) and ($3::text[] is null or labels && $3)`,
+    [accountId, uuids, labels],
+  );
+  const ids = new Map(rows.map(({ uuid, deviceId }) => [uuid, deviceId]));
+  const newest = await listNewest(sql, [...ids.values()]);
+  const found = uuids.map((uuid) => ({
+    uuid,
+    isThere: ids.has(uuid),
+    newest: newest.get(ids.get(uuid) ?? 0),
+  }));
+  const there = found.filter(({ isThere }) => isThere);
+  const groups = [...Map.groupBy(there, (each) => each.newest?.contentId ?? null)].toSorted(
+    ([, one], [, other]) => other.length - one.length,
+  );
+  const places = new Map(groups.map(([contentId], place) => [contentId, place]));
+  const contents =
+    'ifPId' in asked
+      ? new Map<number, Purpose[]>()
+      : await readContents(
+          sql,
+          groups.flatMap(([id]) => id ?? []),
+        );
+  return {
+    differences,
+    profiles: groups.map(([contentId, those]) => {
+      const known = contentId === null ? [] : contents.get(contentId);
+      const isSaid = known !== undefined && !('ifPId' in asked);
+      return {
+        pId: those[0]?.newest?.pId ?? null,
+        devices: those.length,
+        ...(isSaid ? differenceOf(known, purposes) : {}),
+      };
+    }),
+    devices: found.map(({ uuid, isThere, newest: own }) => {
+      const outcome = isThere ? (outcomeOf(change, own) as 'install') : ('no-such-device' as const);
+      return {
+        deviceAuthUuid: uuid,
+        outcome,
+        profile: isThere ? (places.get(own?.contentId ?? null) ?? -1) : -1,
+      };
+    }),
+  };
+}
+
+/** The first of these contents that fit into the bytes of a preview. */
+async function readContents(
+  sql: Sql,
+  contentIds: readonly number[],
+): Promise<Map<number, Purpose[]>> {
+  const { rows } = await sql.query<{ id: number; purposes: Purpose[] }>(
+    `
+      select c.id, c.purposes
+        from profile_content c
+        join (select id, sum(c.bytes) over (order by wanted.place) as so_far
+                from unnest($1::bigint[]) with ordinality as wanted (id, place)
+                join profile_content c using (id)) sized using (id)
+       where so_far <= ${mostReadBytes}`,
+    [contentIds],
+  );
+  return new Map(rows.map(({ id, purposes }) => [id, purposes]));
+}
+
+function differenceOf(before: readonly Purpose[], after: readonly Purpose[]) {
+  const [old, young] = [before, after].map(
+    (some) => new Set(some.map((one) => JSON.stringify(one))),
+  );
+  const named = (some: readonly Purpose[], isMeant: (text: string) => boolean) =>
+    some
+      .filter((one) => isMeant(JSON.stringify(one)))
+      .map((one) => ({ puId: one.puId, name: nameOf(one) }));
+  return {
+    goes: named(before, (text) => !young?.has(text)),
+    comes: named(after, (text) => !old?.has(text)),
+    stays: named(after, (text) => old?.has(text) === true),
+  };
 }

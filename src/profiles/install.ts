@@ -3,6 +3,7 @@ import type { Bus } from '../bus/bus.ts';
 import {
   type Cause,
   checkPurposeSizes,
+  cutText,
   type Purpose,
   type PurposeEvent,
   type PurposePath,
@@ -23,7 +24,6 @@ import {
   listDeviceSenses,
   listPurposeBytes,
   listPurposesById,
-  needed,
   type ProfileInstall,
   removeUnused,
   transition,
@@ -36,7 +36,8 @@ import {
  *    1. installProfile      install.ts             checks purposes and devices; then one transaction:
  *       claimTargets        install.ts             locks the devices' states
  *       supersedeProfiles   install.ts             no other profile is pending on them any more
- *       insertProfile       install.ts             the profile is stored, and pending on each of them
+ *       storeContent        install.ts             the purposes are stored, once for all profiles with them
+ *       setPending          install.ts             the profile is pending on each of them
  *    2. publish             bus                    after the commit: notifies every process of these devices
  *   connector
  *    3. due                 device/downlinks.ts    asks what to send a connected device
@@ -74,14 +75,8 @@ export async function installProfile(
   ) => Promise<void> = async () => undefined,
 ): Promise<{ pId: string; warnings: Warning[] }> {
   const uuids = normalize(request.deviceAuthUuids);
-  const limits = limitsOf(accountId);
-  const purposes = [
-    ...(await getPurposes(db, accountId, request.purposeUuids, limits)),
-    ...request.purposes,
-  ];
   const pathOf = placeIn(request);
-  const text = toText(purposes);
-  const problems = checkInstall(request, purposes, text, limits);
+  const { purposes, text, problems } = await readAsked(db, accountId, request, limitsOf(accountId));
   const silenceMs = firstSilenceMs(purposes);
   const installing = { accountId, uuids, labels, text, problems, quotas, silenceMs };
   const install = async (tx: Sql) => {
@@ -95,6 +90,21 @@ export async function installProfile(
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   const ofSms = () => warnOfSms(accountId, purposes, pathOf);
   return { pId, warnings: await warnOfInstall(db, { purposes, deviceIds, pathOf, ofSms }) };
+}
+
+type AskedPurposes = Pick<ProfileInstall, 'purposeUuids' | 'purposes'>;
+
+/** The purposes that a request names and gives, and what is wrong with them. Throws `not-found`. */
+export async function readAsked(
+  sql: Sql,
+  accountId: number,
+  request: AskedPurposes,
+  limits: QuotaSettings,
+): Promise<{ purposes: Purpose[]; text: ProfileText; problems: Problem[] }> {
+  const stored = await getPurposes(sql, accountId, request.purposeUuids, limits);
+  const purposes = [...stored, ...request.purposes];
+  const text = toText(purposes);
+  return { purposes, text, problems: checkInstall(request, purposes, text, limits) };
 }
 
 type Installing = {
@@ -120,73 +130,23 @@ async function installWithin(
   if (problems.length > 0) {
     throw unfit(problems);
   }
-  const pId = await installOn(tx, { accountId, targets, text, quotas, silenceMs });
+  await supersedeProfiles(tx, targets);
+  const contentId = await storeContent(tx, accountId, text, quotas);
+  const pId = await getProfileOf(tx, { accountId, contentId, changeId: null });
+  const installs = targets.map(({ deviceId }) => ({ deviceId, pId, formerId: null }));
+  await setPending(tx, accountId, installs, silenceMs);
   return { pId, targets };
 }
 
-type OnTargets = Pick<Installing, 'accountId' | 'text' | 'quotas' | 'silenceMs'> & {
-  targets: readonly ProfileTarget[];
-  /** The profile's identifier, for a profile that is installed in several transactions. */
-  pId?: string;
-};
+/** Of an entry in the audit trail. */
+const mostNames = 20;
+const mostOfName = 100;
 
-/** Installs the profile on devices that are claimed. Throws `quota-exceeded`. */
-async function installOn(
-  tx: Sql,
-  { accountId, targets, text, quotas, silenceMs, pId: given }: OnTargets,
-): Promise<string> {
-  const deviceIds = targets.map(({ deviceId }) => deviceId);
-  await supersedeProfiles(tx, deviceIds);
-  if (silenceMs !== null) await fallDue(tx, accountId, deviceIds, silenceMs);
-  const insert = () => insertProfile(tx, accountId, deviceIds, { ...text, pId: given }, quotas);
-  let pId = await insert();
-  if (pId === null) {
-    // Unused profiles are removed only from time to time: remove them now, and try again.
-    await removeUnused(tx, accountId);
-    pId = await insert();
-  }
-  if (pId === null) {
-    const adding = { profiles: 1, profileBytesTotal: text.bytes };
-    throw await explainRefusal(tx, { accountId, quotas, adding });
-  }
-  return pId;
-}
+export const nameOf = ({ name, puId }: Purpose) => name ?? String(puId);
 
-/**
- * Installs the purposes `to` on those of the devices whose profile, pending or else current, has the purposes `from`
- * (and, if given, is `ifPId`). The account's usage is locked (`lockUsage`). Throws `quota-exceeded`. `claimed`: the
- * devices that exist.
- */
-export async function replaceWithin(
-  tx: Sql,
-  { accountId, uuids, labels }: { accountId: number; uuids: string[]; labels: string[] | null },
-  { pId, ifPId, from, to }: { pId: string; ifPId?: string; from: string; to: string },
-  quotas: QuotaSettings,
-): Promise<{ claimed: ProfileTarget[]; changed: ProfileTarget[] }> {
-  const claimed = await claimTargets(tx, accountId, uuids, labels);
-  const { rows } = await tx.query<{ device_id: number }>(
-    `
-      select dp.device_id
-        from (
-          select distinct on (device_id) device_id, profile_id
-            from device_profile
-           where device_id = any($1::bigint[]) and state in ${needed}
-           order by device_id, state = 'current') dp
-        join profile p on p.id = dp.profile_id
-        join profile_content c on c.id = p.content_id
-       where c.hash = $2 and ($3::uuid is null or p.id = $3)`,
-    [claimed.map(({ deviceId }) => deviceId), hashOf(from), ifPId ?? null],
-  );
-  const same = new Set(rows.map((row) => row.device_id));
-  const changed = claimed.filter(({ deviceId }) => same.has(deviceId));
-  if (changed.length > 0) {
-    const purposes = JSON.parse(to) as Purpose[];
-    const text = { text: to, bytes: Buffer.byteLength(to) };
-    const silenceMs = firstSilenceMs(purposes);
-    await installOn(tx, { accountId, targets: changed, text, quotas, silenceMs, pId });
-  }
-  return { claimed, changed };
-}
+/** The names of a profile's purposes, for the audit trail: the first ones, cut. */
+export const namesOf = (purposes: readonly Purpose[]): string[] =>
+  purposes.slice(0, mostNames).map((purpose) => cutText(nameOf(purpose), mostOfName));
 
 /** Removes duplicates. Anything that is not a UUID cannot be a device: `not-found`. */
 function normalize(deviceAuthUuids: string[]): string[] {
@@ -195,7 +155,7 @@ function normalize(deviceAuthUuids: string[]): string[] {
   throw new DomainError('not-found', 'A device does not exist: nothing was installed.');
 }
 
-function toText(purposes: Purpose[]): ProfileText {
+export function toText(purposes: Purpose[]): ProfileText {
   const text = JSON.stringify(purposes);
   return { text, bytes: Buffer.byteLength(text) };
 }
@@ -234,7 +194,7 @@ const maxProblems = 100;
 
 /** Everything that is wrong with these purposes as one profile. Stored purposes keep names that are too long. */
 function checkInstall(
-  request: ProfileInstall,
+  request: AskedPurposes,
   purposes: Purpose[],
   { bytes }: ProfileText,
   limits: QuotaSettings,
@@ -253,12 +213,7 @@ function checkInstall(
 
 /** The same for purposes whose form was checked. */
 export const checkPurposes = (purposes: Purpose[], limits: QuotaSettings): Problem[] =>
-  checkInstall(
-    { deviceAuthUuids: [], purposeUuids: [], purposes },
-    purposes,
-    toText(purposes),
-    limits,
-  );
+  checkInstall({ purposeUuids: [], purposes }, purposes, toText(purposes), limits);
 
 function tooLarge(bytes: number, { profileBytes }: QuotaSettings): Problem {
   const message = `a profile has at most ${profileBytes} bytes, this one has ${bytes}`;
@@ -266,21 +221,21 @@ function tooLarge(bytes: number, { profileBytes }: QuotaSettings): Problem {
 }
 
 /** The path of a purpose in the request: stored purposes come first. */
-function placeIn({ purposeUuids }: ProfileInstall) {
+function placeIn({ purposeUuids }: AskedPurposes) {
   const stored = purposeUuids.length;
   return (index: number) =>
     index < stored ? `/purposeUuids/${index}` : `/purposes/${index - stored}`;
 }
 
 /** The error if purposes do not fit together; nothing is installed. */
-const unfit = (problems: Problem[]) =>
+export const unfit = (problems: Problem[]) =>
   new DomainError('invalid-input', 'The purposes do not fit together.', { problems });
 
 /**
  * How long a device may be silent in the first state of these purposes, in ms; null: no limit. The service first
  * evaluates a device that sends nothing after this time, so that a device that had already failed is noticed.
  */
-function firstSilenceMs([first]: readonly Purpose[]): number | null {
+export function firstSilenceMs([first]: readonly Purpose[]): number | null {
   const states = first?.states.filter(({ stId, isGlobal }) => isGlobal || stId === first.initStId);
   const silences = (states ?? []).flatMap(({ events }) =>
     events.flatMap(({ causes }) => causes.flatMap(({ threshold }) => threshold?.noneForMs ?? [])),
@@ -383,13 +338,13 @@ function warnOfOwnEngines({ path, member }: ServiceOnly, count: number): Warning
 
 const superseded = transition('superseded');
 
-type ProfileTarget = { deviceId: number; uuid: string };
+export type ProfileTarget = { deviceId: number; uuid: string };
 
 /**
  * Locks the states of the account's devices with these uuids until the transaction ends, and invalidates what was
  * computed from them before. `labels`: only devices that have one of these; null: all.
  */
-async function claimTargets(
+export async function claimTargets(
   tx: Sql,
   accountId: number,
   uuids: string[],
@@ -417,14 +372,17 @@ async function claimTargets(
   return rows.map((row) => ({ deviceId: row.device_id, uuid: row.uuid }));
 }
 
-/** No profile is pending on these devices any more. */
-async function supersedeProfiles(tx: Sql, deviceIds: number[]): Promise<void> {
+/** No profile is pending any more on these devices, which are claimed. */
+export async function supersedeProfiles(
+  tx: Sql,
+  targets: readonly Pick<ProfileTarget, 'deviceId'>[],
+): Promise<void> {
   await tx.query(
     `
       update device_profile
          set state = ${superseded.to}, changed_at = now()
        where device_id = any($1::bigint[]) and state in ${superseded.from}`,
-    [deviceIds],
+    [targets.map(({ deviceId }) => deviceId)],
   );
 }
 
@@ -449,56 +407,106 @@ async function fallDue(
 type ProfileText = { text: string; bytes: number };
 
 /**
- * Installs a new profile on devices that have none pending; null if that exceeds a quota. Equal profiles of an account
- * share one stored content. With `pId`, more devices may get the same profile later. The account's usage is locked
- * (`lockUsage`).
+ * Stores a profile's content, which equal profiles of the account share, and returns its number. The account's usage is
+ * locked (`lockUsage`). Throws `quota-exceeded`, and has then stored nothing.
  */
-async function insertProfile(
+export async function storeContent(
   tx: Sql,
   accountId: number,
-  deviceIds: number[],
-  { text, bytes, pId }: ProfileText & { pId?: string | undefined },
+  text: ProfileText,
+  quotas: QuotaSettings,
+): Promise<number> {
+  let contentId = await insertContent(tx, accountId, text, quotas);
+  if (contentId === null) {
+    // Unused profiles are removed only from time to time: remove them now, and try again.
+    await removeUnused(tx, accountId);
+    contentId = await insertContent(tx, accountId, text, quotas);
+  }
+  if (contentId !== null) return contentId;
+  const adding = { profiles: 1, profileBytesTotal: text.bytes };
+  throw await explainRefusal(tx, { accountId, quotas, adding });
+}
+
+/** Null if that exceeds a quota. */
+async function insertContent(
+  tx: Sql,
+  accountId: number,
+  { text, bytes }: ProfileText,
   quotas: Pick<QuotaSettings, 'profiles' | 'profileBytesTotal'>,
-): Promise<string | null> {
-  const { rows } = await tx.query<{ id: string }>(
+): Promise<number | null> {
+  const { rows } = await tx.query<{ id: number }>(
     `
       with known as (
-        select id from profile_content where account_id = $1 and hash = $4
+        select id from profile_content where account_id = $1 and hash = $3
       ), counted as (
         update account_usage u
-           set profiles = u.profiles + 1, profile_bytes = u.profile_bytes + $5
+           set profiles = u.profiles + 1, profile_bytes = u.profile_bytes + $4
          where u.account_id = $1
            and not exists (select from known)
-           and u.profiles < ${limitOf('$1', 'profiles', '$6')}
-           and u.profile_bytes + $5 <= ${limitOf('$1', 'profileBytesTotal', '$7')}
+           and u.profiles < ${limitOf('$1', 'profiles', '$5')}
+           and u.profile_bytes + $4 <= ${limitOf('$1', 'profileBytesTotal', '$6')}
         returning u.account_id
       ), added as (
         insert into profile_content (account_id, hash, bytes, purposes)
-        select account_id, $4, $5, $2::text::json from counted
+        select account_id, $3, $4, $2::text::json from counted
         returning id
-      ), installed as (
-        insert into profile (id, account_id, content_id)
-        select coalesce($8::uuid, gen_random_uuid()), $1, id
-          from (select id from known union all select id from added) as content
-            on conflict (id) do update set content_id = excluded.content_id
-        returning id
-      ), waiting as (
-        insert into device_profile (device_id, profile_id)
-        select device_id, id from installed, unnest($3::bigint[]) as device_id
       )
-      select id from installed`,
-    [
-      accountId,
-      text,
-      deviceIds,
-      hashOf(text),
-      bytes,
-      quotas.profiles,
-      quotas.profileBytesTotal,
-      pId ?? null,
-    ],
+      select id from known union all select id from added`,
+    [accountId, text, hashOf(text), bytes, quotas.profiles, quotas.profileBytesTotal],
   );
   return rows[0]?.id ?? null;
 }
 
-const hashOf = (text: string) => createHash('sha256').update(text).digest();
+/**
+ * A new profile with this content; for a change of many devices the one that it has made already, if there is one. The
+ * account's usage is locked (`lockUsage`).
+ */
+export async function getProfileOf(
+  tx: Sql,
+  {
+    accountId,
+    contentId,
+    changeId,
+  }: { accountId: number; contentId: number; changeId: string | null },
+): Promise<string> {
+  const { rows } = await tx.query<{ id: string }>(
+    `
+      with known as (
+        select id from profile where change_id = $3 and content_id = $2
+      ), added as (
+        insert into profile (account_id, content_id, change_id)
+        select $1, $2, $3 where not exists (select from known)
+        returning id
+      )
+      select id from known union all select id from added`,
+    [accountId, contentId, changeId],
+  );
+  const [row] = rows;
+  if (!row) throw new Error('A profile was not stored.');
+  return row.id;
+}
+
+/** A profile for a device. `formerId`: the one that the device needs until now; null: none, or nothing is undone. */
+export type PendingInstall = { deviceId: number; pId: string; formerId: string | null };
+
+/**
+ * These profiles are pending from now on, on devices that are claimed and have no other one pending
+ * (`supersedeProfiles`). `silenceMs`: as in `Installing`.
+ */
+export async function setPending(
+  tx: Sql,
+  accountId: number,
+  installs: readonly PendingInstall[],
+  silenceMs: number | null,
+): Promise<void> {
+  const deviceIds = installs.map(({ deviceId }) => deviceId);
+  if (silenceMs !== null) await fallDue(tx, accountId, deviceIds, silenceMs);
+  await tx.query(
+    `insert into device_profile (device_id, profile_id, former_id)
+     select * from unnest($1::bigint[], $2::uuid[], $3::uuid[])`,
+    [deviceIds, installs.map(({ pId }) => pId), installs.map(({ formerId }) => formerId)],
+  );
+}
+
+/** SHA-256 of a profile's text, by which its content is known. */
+export const hashOf = (text: string) => createHash('sha256').update(text).digest();

@@ -85,7 +85,10 @@ export async function countOwnEngines(db: Sql, deviceIds: number[]): Promise<num
   return rows[0]?.count ?? 0;
 }
 
-/** Deletes the contents of the account's profiles that no device needs any more; its usage is locked (`lockUsage`). */
+/**
+ * Deletes the contents of the account's profiles that no device needs any more, and that no job installs or may bring
+ * back; its usage is locked (`lockUsage`).
+ */
 export async function removeUnused(tx: Sql, accountId: number): Promise<void> {
   await tx.query(
     `
@@ -101,6 +104,13 @@ export async function removeUnused(tx: Sql, accountId: number): Promise<void> {
           join device_profile c on c.device_id = d.id and c.state = 'current'
           join profile p on p.id = c.profile_id
          where d.account_id = $1
+         union
+        select unnest(array[p.content_id, f.content_id])
+          from job j
+          join profile p on p.change_id = (j.action #>> '{change,changeId}')::uuid
+          left join device_profile w on w.profile_id = p.id
+          left join profile f on f.id = w.former_id
+         where j.account_id = $1 and cardinality(j.devices) > 0
       ), gone as (
         delete from profile_content
          where account_id = $1

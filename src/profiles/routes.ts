@@ -6,13 +6,12 @@ import {
   warnOfUnknown,
 } from '../contract/warnings.ts';
 import { detailsOfDevices, doneBy, insertEntry } from '../audit/audit.ts';
-import { cutText } from '../contract/purpose.ts';
 import { DomainError } from '../errors.ts';
 import { labelsOf } from '../http/router.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { createFairRunner } from '../quotas/quotas.ts';
-import { type InstallDeps, installProfile } from './install.ts';
+import { type InstallDeps, installProfile, namesOf } from './install.ts';
 import {
   findRollOut,
   InstalledProfile,
@@ -32,10 +31,6 @@ function warnOf(schema: z.ZodType, sent: unknown, body?: ProfileInstall): Warnin
   const ofNumbers = body ? warnOfNumberForms(body.purposes, (i) => `/purposes/${i}`) : [];
   return joinWarnings(warnOfUnknown(schema, sent), ofNumbers);
 }
-
-/** Of an entry in the audit trail. */
-const mostNames = 20;
-const mostOfName = 100;
 
 function install(deps: InstallDeps): Route {
   const runFairly = createFairRunner(2);
@@ -66,12 +61,7 @@ function install(deps: InstallDeps): Route {
           installProfile(deps, accountId, body, labelsOf(account), async (tx, installed) => {
             const { pId, uuids, purposes } = installed;
             await keep?.(tx, { pId, timestamp });
-            const names = purposes.map(({ name, puId }) => cutText(name ?? `${puId}`, mostOfName));
-            const details = {
-              pId,
-              purposes: names.slice(0, mostNames),
-              ...detailsOfDevices(uuids),
-            };
+            const details = { pId, purposes: namesOf(purposes), ...detailsOfDevices(uuids) };
             await insertEntry(tx, accountId, { kind: 'profile-installed', ...by, details });
           });
         const installed = await runFairly(accountId, install);

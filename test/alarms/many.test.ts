@@ -87,6 +87,8 @@ test('closing leaves open what holds and says why; with force it closes, and reo
   expect(left.failedAlarms?.[0]).toEqual({
     alarmId: expect.any(Number),
     deviceAuthUuid: expect.any(String),
+    deviceName: expect.any(String),
+    eventName: 'too warm',
     reason: 'condition-holds',
     values: [{ sId: '0x01', val: 9, ts: expect.any(Number) }],
   });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { prepareService, type ServiceProcess } from '../faults/service-process.ts';
 import { ask, openAccount } from '../idempotency/repeat.ts';
-import { configuration } from '../journeys/app.ts';
+import { configuration, thresholdPurpose } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
 import type { Registration } from '../journeys/app.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
@@ -70,6 +70,57 @@ test('a job continues in another process, and processes each device once', async
   expect(turns).toEqual([{ all: 200, each: 200 }]);
   await other.kill();
   await service.start();
+});
+
+test('a profile for many is installed on each device once, and taken back from each, by two processes', async () => {
+  const { db } = database;
+  const uuids = (await register(200)).map(({ deviceAuthUuid }) => deviceAuthUuid);
+  const half = uuids.slice(0, 100);
+  await call(service.url, 'POST', '/v2/devices/profile', {
+    deviceAuthUuids: half,
+    purposes: [thresholdPurpose(1, 5)],
+  });
+  const run = async (body: object, last: number) => {
+    const { jobId } = await call(service.url, 'POST', '/v2/devices/actions', body);
+    const path = `/v2/jobs/${String(jobId)}`;
+    const done = async (url: string) => Number((await call(url, 'GET', path))['done']);
+    await expect.poll(() => done(service.url), { timeout: 60_000, interval: 5 }).toBeGreaterThan(0);
+    await service.kill();
+    const { rows } = await db.query<{ done: number }>('select done from job where uuid = $1', [
+      jobId,
+    ]);
+    expect(rows[0]?.done).toBeLessThan(200);
+    await other.start();
+    await expect.poll(() => done(other.url), { timeout: 60_000 }).toBe(200);
+    expect(await call(other.url, 'GET', path)).toMatchObject({ state: 'done', failed: [] });
+    const installed = await db.query<{ count: number }>(
+      `select count(*)::integer as count from device_profile where device_id in (
+         select id from device where uuid = any($1::uuid[]))`,
+      [uuids],
+    );
+    expect(installed.rows).toEqual([{ count: last }]);
+    await service.start();
+    await other.kill();
+    return jobId;
+  };
+  const action = { action: 'profile', purposes: [thresholdPurpose(1, 9)], deviceAuthUuids: uuids };
+  const jobId = await run(action, 300);
+  await run({ action: 'restore', jobId }, 500);
+  const { rows } = await db.query<{ isGt: string | null; count: number }>(
+    `select c.purposes #>> '{0,states,0,events,0,causes,0,thresholds,isGt}' as "isGt",
+            count(*)::integer as count
+       from device d
+       join device_profile w on w.device_id = d.id and w.state = 'pending'
+       join profile p on p.id = w.profile_id
+       join profile_content c on c.id = p.content_id
+      where d.uuid = any($1::uuid[])
+      group by 1 order by 1`,
+    [uuids],
+  );
+  expect(rows).toEqual([
+    { isGt: '5', count: 100 },
+    { isGt: null, count: 100 },
+  ]);
 });
 
 const waiters = `

@@ -144,8 +144,9 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
         throw new Error('There are no jobs here.');
       },
       listJobDevices: () => Promise.resolve(null),
-      planLimits: () => Promise.reject(new Error('no jobs')),
-      planRestore: () => Promise.resolve(null),
+      planChange: () => Promise.reject(new Error('no jobs')),
+      planBack: () => Promise.resolve(null),
+      previewChange: () => Promise.reject(new Error('no jobs')),
       isAhead: () => true,
     }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),

@@ -63,7 +63,7 @@ test('other limits reach the devices that have the purposes, once each, and are 
     action: 'limits',
     done: 25,
     of: 25,
-    failed: [{ deviceAuthUuid: other, reason: 'changed' }],
+    failed: [{ deviceAuthUuid: other, deviceName: expect.any(String), reason: 'changed' }],
   });
   expect(job).not.toHaveProperty('labels');
   const changed = await limitsOf([later, ...same]);
@@ -85,7 +85,9 @@ test('other limits reach the devices that have the purposes, once each, and are 
   expect(failed).toHaveLength(2);
   expect(failed).toEqual(
     expect.arrayContaining(
-      [other, later].map((uuid) => ({ deviceAuthUuid: uuid, reason: 'changed' })),
+      [other, later].map((uuid) =>
+        expect.objectContaining({ deviceAuthUuid: uuid, reason: 'changed' }),
+      ),
     ),
   );
   const isGts = async (of: string[]) => new Set((await limitsOf(of)).map(({ isGt }) => isGt));
@@ -118,16 +120,80 @@ test('limits that do not fit the profile are refused by name, and nothing begins
   expect((await world.act({ action: 'restore', jobId: label.body['jobId'] })).status).toBe(404);
 });
 
-test('a profile that the quota has no room for fails for each device by name', async () => {
+test('a profile that the quota has no room for is refused, and nothing begins', async () => {
   const uuids = await world.register(2);
   const ifPId = await install(uuids, 20);
   await world.db.query(`update account_usage set profile_bytes = 1000000000000`);
-  const job = await world.finished(
-    await world.act({ action: 'limits', ifPId, ...to(8), deviceAuthUuids: uuids }),
-  );
-  expect(job['failed']).toEqual(
-    uuids.map((uuid) => ({ deviceAuthUuid: uuid, reason: 'quota-exceeded' })),
-  );
+  const answer = await world.act({ action: 'limits', ifPId, ...to(8), deviceAuthUuids: uuids });
+  expect([answer.status, answer.body['quota']]).toEqual([403, 'profileBytesTotal']);
   // What was pending is still pending.
   expect(await limitsOf(uuids)).toMatchObject([{ isGt: 20 }, { isGt: 20 }]);
+});
+
+test('a limit takes the name of its event with it, unless that has another name', async () => {
+  const uuids = await world.register(1);
+  const purposes = [withName('above 20 °C')];
+  const { token } = world;
+  const installed = await ask(world.url, {
+    path: '/v2/devices/profile',
+    token,
+    body: { deviceAuthUuids: uuids, purposes },
+  });
+  const ifPId = String(installed.body['pId']);
+  const renamed = (from: string) => ({
+    action: 'limits',
+    ifPId,
+    ...to(8, { name: { from, to: 'above 8 °C' } }),
+    deviceAuthUuids: uuids,
+  });
+  const refused = await world.act(renamed('above 21 °C'));
+  expect([refused.status, refused.body['errors']]).toEqual([
+    400,
+    [expect.objectContaining({ path: '/changes/0/name/from' })],
+  ]);
+  const preview = await world.preview(renamed('above 20 °C'));
+  const at = { puId: 1, stId: 1, evId: 5 };
+  expect(preview.body).toMatchObject({
+    of: 1,
+    differences: [
+      { ...at, cause: 0, sId: expect.any(String), limit: 'isGt', from: 20, to: 8 },
+      { ...at, name: { from: 'above 20 °C', to: 'above 8 °C' } },
+    ],
+    devices: [{ deviceAuthUuid: uuids[0], outcome: 'install', profile: 0 }],
+  });
+  expect(await limitsOf(uuids)).toMatchObject([{ isGt: 20, pId: ifPId }]);
+  await world.finished(await world.act(renamed('above 20 °C')));
+  const path = `/v2/devices/${uuids[0]}/configuration`;
+  expect((await world.get(path)).body['pendingProfile']).toMatchObject({
+    purposes: [withName('above 8 °C', 8)],
+  });
+});
+
+function withName(name: string, isGt = 20) {
+  const purpose = structuredClone(thresholdPurpose(1, isGt));
+  const [event] = purpose.states[0]?.events ?? [];
+  if (event) Object.assign(event, { name });
+  return { ...purpose, name: 'warm' };
+}
+
+test('a preview says which devices have another profile, none, or do not exist', async () => {
+  const [mine = '', other = '', none = ''] = await world.register(3);
+  const ifPId = await install([mine], 20);
+  const otherPId = await install([other], 4);
+  const strange = crypto.randomUUID();
+  const deviceAuthUuids = [other, strange, mine, none];
+  const { body } = await world.preview({ action: 'limits', ifPId, ...to(8), deviceAuthUuids });
+  expect(body['profiles']).toEqual([
+    { pId: otherPId, devices: 1 },
+    { pId: ifPId, devices: 1 },
+    { pId: null, devices: 1 },
+  ]);
+  expect(body['devices']).toEqual([
+    { deviceAuthUuid: other, outcome: 'changed', profile: 0 },
+    { deviceAuthUuid: strange, outcome: 'no-such-device', profile: -1 },
+    { deviceAuthUuid: mine, outcome: 'install', profile: 1 },
+    { deviceAuthUuid: none, outcome: 'changed', profile: 2 },
+  ]);
+  expect((await world.preview({ action: 'unmute', filter: {} })).status).toBe(400);
+  expect((await world.get('/v2/jobs')).body['jobs']).toEqual([]);
 });

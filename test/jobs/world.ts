@@ -58,6 +58,8 @@ export async function startJobWorld() {
     stop: (path: string, token = mine.token) => ask(url, { method: 'DELETE', path, token }),
     act: (body: unknown, token = mine.token) =>
       ask(url, { path: '/v2/devices/actions', token, body }),
+    preview: (body: unknown, token = mine.token) =>
+      ask(url, { path: '/v2/devices/actions/preview', token, body }),
     /** No job runs during `work`, as if another process were running one. */
     whileNoneRuns: (work: () => Promise<void>) =>
       db.transaction(async (tx) => {

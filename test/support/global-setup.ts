@@ -24,12 +24,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const clusters: Cluster[] = [];
   const external = process.env['TEST_DATABASE_URL'] ?? null;
   const templates: Template[] = [];
+  const isPush = project.config.env['TEST_PART'] === 'push';
   const teardown = async () => {
     if (external !== null) await dropTemplates(templates, external);
     await Promise.all(clusters.map((cluster) => cluster.remove()));
   };
   try {
-    const isPush = project.config.env['TEST_PART'] === 'push';
     const [plainUrl, timescaleUrl] = await Promise.all([
       startCluster(clusters, false),
       isPush
@@ -46,7 +46,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('templates', templates);
   return async () => {
     await teardown();
-    const missing = listMissing(templates);
+    const missing = listMissing(templates, isPush);
     if (missing.length > 0) console.log(`Not run here, missing: ${missing.join(', ')}.`);
   };
 }
@@ -57,11 +57,12 @@ async function startCluster(clusters: Cluster[], timescaledb: boolean): Promise<
   return cluster.url();
 }
 
-function listMissing(templates: Template[]): string[] {
+function listMissing(templates: Template[], isPush: boolean): string[] {
   const servers = ['redis-server', 'mosquitto', 'haproxy'];
   const tools = ['mosquitto_pub', 'curl', 'openssl', 'docker-compose', 'chromium'];
   const missing = [...servers, ...tools].filter((program) => findProgram(program) === null);
-  if (!templates.some(({ kind }) => kind === 'timescaledb'))
+  if (isPush) missing.push('TimescaleDB (left out of this part)');
+  else if (!templates.some(({ kind }) => kind === 'timescaledb'))
     missing.push(
       'TimescaleDB (neither TEST_DATABASE_URL nor the PostgreSQL of this machine has it)',
     );

@@ -2,8 +2,8 @@
 -- Up Migration
 
 -- What a device was given besides measurements: with these it can be played again. `arrived` and `nth` (from 0) are its
--- place among its measurements (migration 000041), in the order of evaluation. No key: after a clock that was set back, a
--- place can come twice. What each kind's body has: `src/ingest/rules/device-input.ts`.
+-- place among its measurements (migration 000041), in the order of evaluation. After a clock that was set back a place
+-- can come twice, so there is no key. What each kind's body has: `src/ingest/rules/device-input.ts`.
 create table device_input (
   device_id bigint not null references device on delete cascade,
   arrived bigint not null,

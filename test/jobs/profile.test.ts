@@ -1,0 +1,181 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { removeUnusedProfiles } from '../../src/profiles/queries.ts';
+import { ask } from '../idempotency/repeat.ts';
+import { thresholdPurpose } from '../journeys/app.ts';
+import { type JobWorld, startJobWorld } from './world.ts';
+
+let world: JobWorld;
+beforeAll(async () => void (world = await startJobWorld()));
+afterAll(() => world?.close());
+beforeEach(() => world.openAccount());
+
+const purpose = (isGt: number, puId = 1) => ({
+  ...thresholdPurpose(puId, isGt),
+  name: `above ${isGt}`,
+});
+
+async function install(deviceAuthUuids: string[], ...purposes: object[]): Promise<string> {
+  const { token } = world;
+  const body = { deviceAuthUuids, purposes };
+  return String((await ask(world.url, { path: '/v2/devices/profile', token, body })).body['pId']);
+}
+
+/** What each device runs, or will: names of purposes, and the profile. */
+async function profilesOf(uuids: string[]) {
+  const { rows } = await world.db.query<{ uuid: string; names: string[] | null; pId: string }>(
+    `select distinct on (d.uuid) d.uuid, p.id as "pId",
+            (select array_agg(one->>'name') from json_array_elements(c.purposes) one) as names
+       from device d
+       join device_profile dp on dp.device_id = d.id and dp.state in ('pending', 'sent', 'current')
+       join profile p on p.id = dp.profile_id
+       join profile_content c on c.id = p.content_id
+      where d.uuid = any($1::uuid[])
+      order by d.uuid, dp.state = 'current'`,
+    [uuids],
+  );
+  const found = new Map(rows.map(({ uuid, ...row }) => [uuid, row]));
+  return uuids.map((uuid) => found.get(uuid) ?? null);
+}
+const namesOf = async (uuids: string[]) => (await profilesOf(uuids)).map((one) => one?.names);
+
+const removeUnused = () => removeUnusedProfiles(world.db, new AbortController().signal);
+
+test('a profile reaches many devices, and each gets its own former one back, unless it got another since', async () => {
+  const uuids = await world.register(25);
+  const [older = '', other = '', none = '', same = '', late = '', ...rest] = uuids;
+  await install([older], purpose(3), purpose(4, 2));
+  await install([other, late, ...rest], purpose(5));
+  const samePId = await install([same], purpose(9));
+  const before = await namesOf(uuids);
+  const body = { action: 'profile', purposes: [purpose(9)], filter: {} };
+
+  const { body: preview } = await world.preview(body);
+  expect(preview['of']).toBe(25);
+  const named = (isGt: number, puId = 1) => ({ puId, name: `above ${isGt}` });
+  expect(preview['profiles']).toEqual([
+    { pId: expect.any(String), devices: 22, goes: [named(5)], comes: [named(9)], stays: [] },
+    {
+      pId: expect.any(String),
+      devices: 1,
+      goes: [named(3), named(4, 2)],
+      comes: [named(9)],
+      stays: [],
+    },
+    { pId: null, devices: 1, goes: [], comes: [named(9)], stays: [] },
+    { pId: samePId, devices: 1, goes: [], comes: [], stays: [named(9)] },
+  ]);
+  const outcomes = preview['devices'] as { deviceAuthUuid: string; outcome: string }[];
+  expect(outcomes.filter(({ outcome }) => outcome !== 'install')).toEqual([
+    { deviceAuthUuid: same, outcome: 'unchanged', profile: 3 },
+  ]);
+  expect(await namesOf(uuids)).toEqual(before);
+
+  const started = await world.act(body);
+  const job = await world.finished(started);
+  expect(job).toMatchObject({ action: 'profile', done: 25, failed: [], purposes: ['above 9'] });
+  const changed = await profilesOf(uuids);
+  expect(changed.map((one) => one?.names)).toEqual(uuids.map(() => ['above 9']));
+  // One profile for all, except for the device that had these purposes already.
+  expect(new Set(changed.map((one) => one?.pId))).toEqual(new Set([samePId, job['pId']]));
+  const { body: trail } = await world.get('/v2/accounts/audit?kinds=bulk-action');
+  expect((trail['entries'] as { details: object }[])[0]).toMatchObject({
+    details: { action: 'profile', purposes: ['above 9'], pId: job['pId'], devices: 25 },
+  });
+
+  // What they had is kept for as long as the job can be undone.
+  await removeUnused();
+  await install([other, late], purpose(7));
+  await install([late], purpose(9));
+  const undone = await world.act({ action: 'restore', jobId: started.body['jobId'] });
+  const back = await world.finished(undone);
+  const failed = (back['failed'] as { deviceAuthUuid: string }[]).toSorted((a, b) =>
+    a.deviceAuthUuid < b.deviceAuthUuid ? -1 : 1,
+  );
+  expect(failed).toEqual(
+    [other, same, late]
+      .toSorted()
+      .map((deviceAuthUuid) => expect.objectContaining({ deviceAuthUuid, reason: 'changed' })),
+  );
+  expect(await namesOf([older, other, none, same, late, ...rest])).toEqual([
+    ['above 3', 'above 4'],
+    ['above 7'],
+    // Without purposes: a device that has got a profile forgets it only for another.
+    null,
+    ['above 9'],
+    ['above 9'],
+    ...rest.map(() => ['above 5']),
+  ]);
+  const restored = await profilesOf(rest);
+  expect(new Set(restored.map((one) => one?.pId)).size).toBe(1);
+
+  // Undoing that brings the new one back.
+  const again = await world.act({ action: 'restore', jobId: undone.body['jobId'] });
+  await world.finished(again);
+  expect(await namesOf([older, none, ...rest])).toEqual(
+    [older, none, ...rest].map(() => ['above 9']),
+  );
+});
+
+test('the purposes that a job brings back are removed once it can no longer be undone', async () => {
+  const uuids = await world.register(2);
+  await install(uuids, purpose(5));
+  const started = await world.act({ action: 'profile', purposes: [purpose(9)], filter: {} });
+  await world.finished(started);
+  const contents = async () => {
+    const { rows } = await world.db.query<{ count: number }>(
+      `select count(*)::integer as count from profile_content
+        where account_id = (select account_id from job where uuid = $1)`,
+      [started.body['jobId']],
+    );
+    return rows[0]?.count;
+  };
+  await removeUnused();
+  expect(await contents()).toBe(2);
+  await world.db.query(`update job set devices = '{}'`);
+  await removeUnused();
+  expect(await contents()).toBe(1);
+  const late = await world.act({ action: 'restore', jobId: started.body['jobId'] });
+  expect(late.status).toBe(404);
+});
+
+test('a device without a profile that gets one and loses it runs none', async () => {
+  const [uuid = ''] = await world.register(1);
+  const started = await world.act({ action: 'profile', purposes: [purpose(9)], filter: {} });
+  await world.finished(started);
+  const none = async () => {
+    const { body } = await world.get('/v2/devices?profile=none');
+    return (body['devices'] as unknown[]).length;
+  };
+  expect(await none()).toBe(0);
+  await world.finished(await world.act({ action: 'restore', jobId: started.body['jobId'] }));
+  const path = `/v2/devices/${uuid}/configuration`;
+  expect((await world.get(path)).body['pendingProfile']).toMatchObject({ purposes: [] });
+});
+
+test('what is not a profile is refused, and a key of a label reaches its devices alone', async () => {
+  const [mine = '', other = ''] = await world.register(2);
+  await world.finished(
+    await world.act({ action: 'label', labels: ['cellar'], deviceAuthUuids: [mine] }),
+  );
+  const refused = async (more: object) => {
+    const answer = await world.act({ action: 'profile', filter: {}, ...more });
+    return [answer.status, (answer.body['errors'] as { path: string }[] | undefined)?.[0]?.path];
+  };
+  expect(await refused({})).toEqual([400, '/purposeUuids']);
+  expect(await refused({ purposes: [purpose(1), purpose(1)] })).toEqual([400, expect.any(String)]);
+  expect(await refused({ purposeUuids: [crypto.randomUUID()] })).toEqual([404, undefined]);
+  const token = await world.makeKey({
+    scopes: ['devices:write', 'devices:read'],
+    labels: ['cellar'],
+  });
+  const deviceAuthUuids = [mine, other];
+  const body = { action: 'profile', purposes: [purpose(9)], deviceAuthUuids };
+  const preview = await world.preview(body, token);
+  expect(preview.body['devices']).toMatchObject([
+    { outcome: 'install' },
+    { outcome: 'no-such-device' },
+  ]);
+  const job = await world.finished(await world.act(body, token), token);
+  expect(job['failed']).toEqual([{ deviceAuthUuid: other, reason: 'no-such-device' }]);
+  expect(await namesOf([mine, other])).toEqual([['above 9'], undefined]);
+});
