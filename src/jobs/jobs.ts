@@ -179,6 +179,7 @@ async function findNext(sql: Sql): Promise<{ id: number; accountId: number } | n
 /** The next piece of a job. */
 export type JobPiece = {
   id: number;
+  jobId: string;
   accountId: number;
   action: JobAction;
   labels: string[] | null;
@@ -194,7 +195,7 @@ export type JobPiece = {
  */
 async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece | null> {
   const { rows } = await tx.query<JobPiece>(
-    `select id, account_id as "accountId", action, labels, actor,
+    `select id, uuid as "jobId", account_id as "accountId", action, labels, actor,
             devices[done + 1 : done + $2]::text[] as uuids,
             coalesce(alarms[done + 1 : done + $2]::float8[], '{}') as "alarmIds"
        from job
@@ -368,6 +369,18 @@ export async function listJobs(
   return rows;
 }
 
+/**
+ * The failures with the names that people know: of devices as they are now. Not for a key that is confined to labels:
+ * a device may be outside of them.
+ */
+const namedFailures = `(
+  select coalesce(json_agg(
+           f::jsonb || jsonb_strip_nulls(jsonb_build_object('deviceName', d.name, 'eventName', a.event_name))
+           order by n), '[]')
+    from json_array_elements(job.failed) with ordinality as each (f, n)
+    left join device d on $2::uuid is null and d.account_id = job.account_id and d.uuid = (f->>'deviceAuthUuid')::uuid
+    left join alarm a on $2::uuid is null and a.account_id = job.account_id and a.id = (f->>'alarmId')::bigint)`;
+
 /** Null if there is none. */
 export async function findJob(
   sql: Sql,
@@ -375,7 +388,9 @@ export async function findJob(
   jobId: string,
 ): Promise<FoundJob | null> {
   const { rows } = await sql.query<FoundJob>(
-    `select ${columns}, failed, failed_more as "failedMore" from job where ${isOwn} and uuid = $3`,
+    `select ${columns}, ${namedFailures} as failed, failed_more as "failedMore"
+       from job
+      where ${isOwn} and uuid = $3`,
     [accountId, keyId, jobId],
   );
   return rows[0] ?? null;
@@ -399,14 +414,19 @@ export async function listJobDevices(
   return rows[0]?.uuids ?? null;
 }
 
+/** A job on alarms that has ended `agoMs` ago. */
+type JobAlarms = { action: string; alarmIds: number[]; agoMs: number };
+
 /** The same for the alarms of a job, without those for which it is known to have failed. */
 export async function findJobAlarms(
   sql: Sql,
   { accountId, keyId }: JobOwner,
   jobId: string,
-): Promise<number[] | null> {
-  const { rows } = await sql.query<{ alarmIds: number[] }>(
-    `select array(select a.id from unnest(alarms) with ordinality as a (id, place)
+): Promise<JobAlarms | null> {
+  const { rows } = await sql.query<JobAlarms>(
+    `select action->>'action' as action,
+            extract(epoch from clock_timestamp() - ended_at)::float8 * 1000 as "agoMs",
+            array(select a.id from unnest(alarms) with ordinality as a (id, place)
                    where a.id not in (select coalesce((f->>'alarmId')::bigint, 0)
                                         from json_array_elements(failed) f)
                    order by a.place)::float8[] as "alarmIds"
@@ -414,7 +434,7 @@ export async function findJobAlarms(
       where ${isOwn} and uuid = $3 and not ${isRunning} and cardinality(alarms) > 0`,
     [accountId, keyId, jobId],
   );
-  return rows[0]?.alarmIds ?? null;
+  return rows[0] ?? null;
 }
 
 /** The action of a job that has ended; null if there is none. */
@@ -489,9 +509,15 @@ export const JobParams = z.object({ jobId: uuidParam.meta({ example: exampleIds.
 const JobState = z.enum(['running', 'done', 'stopped']);
 type JobState = z.infer<typeof JobState>;
 
+const deviceName = z.string().optional().meta({
+  description:
+    'As it is now; absent if there is no such device, and for keys that are confined to labels.',
+});
+
 const JobFailure = z
   .object({
     deviceAuthUuid: z.guid(),
+    deviceName,
     reason: z.string().meta({
       description:
         'no-such-device, too-many-labels, changed (it has another profile), forgotten (its former profile is not stored ' +
@@ -506,6 +532,8 @@ const FailedAlarm = z
   .object({
     alarmId: z.int(),
     deviceAuthUuid: z.guid().optional().meta({ description: 'Absent if there is no such alarm.' }),
+    deviceName,
+    eventName: z.string().optional().meta({ description: 'Absent if there is no such alarm.' }),
     reason: z.string().meta({
       description:
         'condition-holds (it was not closed), no-such-alarm, conflict (it cannot be opened again), took-too-long, or ' +

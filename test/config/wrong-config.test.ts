@@ -65,6 +65,25 @@ describe('CONFIG_FILE', () => {
     else expect(rest).toMatch(said);
   });
 
+  test.each([
+    ['https://tiles.example.org/tiles.png', /expected \{z\}, \{x\} and \{y\}, such as https:/],
+    ['https://{s}.example.org/{z}/{x}/{y}.png', /expected one host/],
+    ['ftp://tiles.example.org/{z}/{x}/{y}.png', /console\.tiles\.url/],
+  ])('whose map tiles have no usable address: %s', async (url, said) => {
+    const tiles = { url, attribution: 'Maps' };
+    const path = file('tiles.json', JSON.stringify({ console: { tiles } }));
+    const lines = await linesOf({ CONFIG_FILE: path });
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(`${path}: console.tiles.url`);
+    expect(lines[0]).toMatch(said);
+  });
+
+  test('whose map tiles do not say whose they are', async () => {
+    const tiles = { url: 'https://tiles.example.org/{z}/{x}/{y}.png', attribution: '' };
+    const path = file('tiles.json', JSON.stringify({ console: { tiles } }));
+    expect((await linesOf({ CONFIG_FILE: path })).join()).toContain('console.tiles.attribution');
+  });
+
   test('that is missing, or a directory', async () => {
     const missing = join(dir, 'missing.json');
     expect(await linesOf({ CONFIG_FILE: missing })).toEqual([

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
 import { browserPath, checkPage, openBrowser, openSignedIn } from './browser.ts';
-import { callAs } from './filled.ts';
+import { acceptProfile, callAs } from './filled.ts';
+import { box, coldRoom } from './filled-data.ts';
 import { consoleService, makeAccount, person, type TestService } from './service.ts';
 
 const pixel = Buffer.from(
@@ -48,6 +49,29 @@ describe.skipIf(browserPath === null)('maps', () => {
       await device.publish('up/measurements', { sId: '0x12', val: { lat, long } });
       await device.end();
     }
+    // Sends once a minute and sleeps between; is too warm.
+    const {
+      device: named,
+      module: [climate],
+    } = box('Van 4', '');
+    const senses = [...(climate?.senses ?? []), { sId: '0x12', name: 'Position' }];
+    const sleeper = await call<Registration>('POST', '/v2/devices', {
+      device: named,
+      module: [{ moduleId: 'm', senses }],
+    });
+    const device = await connectDevice(sleeper);
+    await call('POST', '/v2/devices/profile', {
+      deviceAuthUuids: [sleeper.deviceAuthUuid],
+      purposes: [coldRoom],
+    });
+    await acceptProfile(device);
+    const now = Date.now();
+    for (const ago of [120_000, 60_000, 0])
+      await device.publish('up/measurements', [
+        { sId: '0x10', val: 12, ts: now - ago },
+        { sId: '0x12', val: { lat: 41.9, long: 12.5 }, ts: now - ago },
+      ]);
+    await device.end();
   });
   afterAll(async () => {
     await browser?.close();
@@ -66,12 +90,14 @@ describe.skipIf(browserPath === null)('maps', () => {
       if (look === 'phone') await page.setViewportSize({ width: 320, height: 640 });
       const both = page.getByRole('button', { name: '2 devices here' });
       await both.waitFor();
-      await page.getByText('3 devices with a position').first().waitFor();
+      await page.getByText('4 devices with a position').first().waitFor();
+      await page.getByRole('button', { name: 'Van 4, in alarm' }).waitFor();
       await page.getByText('Maps of somebody').waitFor();
       await checkPage(watched, `map-${look}`);
       await both.focus();
       await page.keyboard.press('Enter');
-      await expect.poll(() => page.getByRole('button', { name: '1 device here' }).count()).toBe(2);
+      for (const name of ['Van 1', 'Van 2'])
+        await page.getByRole('button', { name, exact: true }).waitFor();
       const names = () => page.locator('.map-list a').allInnerTexts();
       await expect.poll(names).toEqual(['Van 1', 'Van 2']);
       await page.getByRole('link', { name: 'Van 1' }).click();
@@ -80,6 +106,46 @@ describe.skipIf(browserPath === null)('maps', () => {
       await page.context().close();
     },
   );
+
+  test('a place that was chosen stays chosen; it says how its device stands, and can be zoomed to', async () => {
+    const { page, faults } = await open('light', 'map');
+    const mark = page.getByRole('button', { name: 'Van 4, in alarm' });
+    await mark.click();
+    const entry = page.locator('.map-list li');
+    // Its next value is not overdue: it is asleep, not away.
+    await entry.getByText('Asleep').waitFor();
+    const scale = () => page.locator('.map-scale text').innerHTML();
+    expect(await scale()).toContain('km');
+    await Promise.all([
+      page.waitForResponse((response) => response.url().includes('/v2/measurements/latest?limit')),
+      page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`),
+    ]);
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))');
+    expect(await mark.getAttribute('aria-pressed')).toBe('true');
+    await entry.getByRole('button', { name: 'Zoom in' }).click();
+    await expect.poll(scale).toMatch(/\d m$/);
+    await page.getByRole('button', { name: 'All devices' }).click();
+    await expect.poll(scale).toContain('km');
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('without the server of tiles there are outlines, and it is said why', async () => {
+    const { page } = await open('light', 'map');
+    await page.getByText('Maps of somebody').waitFor();
+    expect(await page.locator('.map-land').count()).toBe(0);
+    await page.route(/\/\d+\/\d+\/\d+\.png$/, (route) => route.abort());
+    await page.reload();
+    await page.getByText('The map server is not responding').waitFor();
+    expect(await page.locator('.map-land').count()).toBe(1);
+    expect(await page.getByText('Maps of somebody').count()).toBe(0);
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('Maps of somebody').waitFor();
+    await expect.poll(() => page.locator('.map-land').count()).toBe(0);
+    expect(await page.getByText('The map server is not responding').count()).toBe(0);
+    await page.context().close();
+  });
 
   test('a device has tiles of the one server that is set, and links to other maps', async () => {
     asked.length = 0;

@@ -72,6 +72,16 @@ describe.skipIf(browserPath === null)('the month of a device on paper', () => {
     await publish([{ sId: '0x10', ts: day(10, 13), val: 4 }]);
     await device.end();
   });
+  test('a chart leads to the month that it shows', async () => {
+    const path = `devices/${uuid}?from=${day(4)}&to=${day(6)}`;
+    const { url } = service;
+    const { page } = await openSignedIn(browser, 'light', { url, credentials: person, path });
+    await page.getByRole('link', { name: 'Month for printing' }).click();
+    await page.locator('.record-signature').waitFor();
+    expect(new URL(page.url()).searchParams.get('month')).toBe(monthId);
+    await page.context().close();
+  });
+
   afterAll(async () => {
     await browser?.close();
     await service?.close();

@@ -73,10 +73,14 @@ describe('an action on many devices', () => {
     const [uuid = ''] = await world.register(1);
     const many = Array.from({ length: 19 }, (_, n) => `label ${n}`);
     await world.finished(await world.act({ action: 'label', labels: many, filter: {} }));
-    const job = await world.finished(
-      await world.act({ action: 'label', labels: ['x', 'y'], filter: {} }),
-    );
-    expect(job['failed']).toEqual([{ deviceAuthUuid: uuid, reason: 'too-many-labels' }]);
+    const started = await world.act({ action: 'label', labels: ['x', 'y'], filter: {} });
+    await world.finished(started);
+    // With its name as it is now.
+    await world.db.query(`update device set name = 'Attic' where uuid = $1`, [uuid]);
+    const path = `/v2/jobs/${String(started.body['jobId'])}`;
+    expect((await world.get(path)).body['failed']).toEqual([
+      { deviceAuthUuid: uuid, deviceName: 'Attic', reason: 'too-many-labels' },
+    ]);
     expect((await world.labelsByUuid()).get(uuid)).toEqual(many);
   });
 

@@ -1,10 +1,11 @@
-import { expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import type { ListedAlarm, Purpose, Sense } from '../../../src/console/web/api/types.ts';
 import { aboutOf, isBeyond } from '../../../src/console/web/pages/alarms/about.ts';
 import { limitsIn as limitsThen } from '../../../src/console/web/pages/device/chart/thresholds.ts';
 import {
   contradictions,
   limitsIn,
+  marginOf,
   withNumbers,
 } from '../../../src/console/web/pages/watch/numbers.ts';
 import {
@@ -14,6 +15,7 @@ import {
   purposeOf,
   rulesIn,
 } from '../../../src/console/web/pages/watch/rules.ts';
+import { speak } from '../../../src/console/web/text/t.ts';
 
 // What the page's modules look at when they are loaded.
 vi.hoisted(() =>
@@ -23,6 +25,8 @@ vi.hoisted(() =>
     document: { documentElement: {}, addEventListener: () => {} },
   }),
 );
+
+beforeAll(() => speak('en'));
 
 const temperature = { sId: '0x1', name: 'Temperature', unit: '°C' } as Sense;
 const humidity = { sId: '0x2', name: 'Humidity', unit: '%' } as Sense;
@@ -67,6 +71,8 @@ test('a profile that the form wrote is the form\u2019s also after a sensor was a
 });
 
 test('limits that the form has no field for are not taken into it', () => {
+  const odd = purposeOf({ ...noRules, limits: { '0x3': { ...noLimit, on: 2 } } }, [door]);
+  expect(rulesIn([odd], [door])).toBeNull();
   const rules = { ...noRules, limits: { '0x3': { ...noLimit, above: 0.5 } } };
   expect(rulesIn([purposeOf(rules, [door])], [door])).toBeNull();
   expect(limitsIn([purposeOf(rules, [door])])).toMatchObject([{ which: 'isGt', value: 0.5 }]);
@@ -110,6 +116,23 @@ test('limits contradict each other where a device can be in both states, whateve
   // Each leads to the other.
   const forth = { stId: 1, events: [event({ isGt: 3 }, 2)] };
   expect(wrongIn(forth, { stId: 2, events: [event({ isLt: 5 }, 1)] })).toHaveLength(1);
+});
+
+test('the margin is the distance to the limit that leads back', () => {
+  const limits = limitsIn(
+    profile(
+      { stId: 1, events: [event({ isGt: 8 }, 2)] },
+      { stId: 2, events: [event({ isLt: 6.4 }, 1)] },
+    ),
+  );
+  const marginsAt = (...values: number[]) =>
+    values.map((_, place) => marginOf(limits ?? [], values, place));
+  expect(marginsAt(8, 6.4)).toEqual([null, 1.6]);
+  expect(marginsAt(8.1, 6.4)).toEqual([null, 1.7]);
+  const alone = limitsIn(
+    profile({ stId: 1, events: [event({ isGt: 8 }, 2)] }, { stId: 2, events: [] }),
+  );
+  expect(marginOf(alone ?? [], [8], 0)).toBeNull();
 });
 
 test('a change is no limit that its number could be typed over as one', () => {

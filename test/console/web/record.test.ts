@@ -37,6 +37,8 @@ test.each([
   ],
   ['an hour between all is usual', [0, 4, 8], 10, []],
   ['no value at all', [], 12, [[0, 12]]],
+  ['after one alone: half an hour', [0], 3, []],
+  ['after one alone: three quarters', [0], 4, [[1, 4]]],
 ])('times without values: %s', (_, places, end, gaps) => {
   const found = gapsIn(
     { points: places.map(bucket), widthMs: quarter },

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { describeProblem, say } from '../parts/panel.tsx';
 import { language, type Language, languages, t } from '../text/t.ts';
 import { chooseLanguage } from './session.ts';
 
@@ -26,7 +27,7 @@ export function Preferences() {
         <span>{t('language.label')}</span>
         <select
           value={language.value}
-          onChange={({ currentTarget }) => void chooseLanguage(currentTarget.value as Language)}
+          onChange={({ currentTarget }) => choose(currentTarget.value as Language)}
         >
           {languages.map((each) => (
             <option key={each} value={each} lang={each}>
@@ -38,6 +39,9 @@ export function Preferences() {
     </div>
   );
 }
+
+const choose = (next: Language) =>
+  void chooseLanguage(next).catch((error: unknown) => say(describeProblem(error)));
 
 type Theme = 'system' | 'light' | 'dark';
 

@@ -11,7 +11,7 @@ import {
   updateAccount,
 } from '../api/account.ts';
 import type { SessionView } from '../api/types.ts';
-import { language, type Language } from '../text/t.ts';
+import { language, type Language, speak } from '../text/t.ts';
 import { navigate } from './router.ts';
 
 type Session = { state: 'opening' } | { state: 'failed'; error: unknown } | Opened;
@@ -34,7 +34,9 @@ export const accountOf = (): SessionAccount | undefined =>
 
 export async function openSession(): Promise<void> {
   try {
-    take(await getSession());
+    const view = await getSession();
+    if (view.account) await speak(view.account.language);
+    take(view);
   } catch (error) {
     session.value = { state: 'failed', error };
   }
@@ -67,13 +69,13 @@ watchUnauthenticated(() => {
 });
 
 effect(() => {
-  const account = accountOf();
-  if (account) language.value = account.language;
   document.documentElement.lang = language.value;
 });
 
 export async function enter(credentials: Credentials): Promise<void> {
-  enterAs((await signIn(credentials)).account);
+  const { account } = await signIn(credentials);
+  await speak(account.language);
+  enterAs(account);
   tabs.postMessage('entered');
 }
 
@@ -113,7 +115,7 @@ export async function forgetSession(): Promise<void> {
 }
 
 export async function chooseLanguage(value: Language): Promise<void> {
-  language.value = value;
+  await speak(value);
   const account = accountOf();
   if (!account) return;
   enterAs({ ...account, language: value });

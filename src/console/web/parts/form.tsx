@@ -6,13 +6,19 @@ import { t } from '../text/t.ts';
 import { Icon } from './icon.tsx';
 import { describeProblem, useRetryAfter } from './panel.tsx';
 
-type FormProps = { form: FormState; class?: string; children: ComponentChildren };
+type FormProps = {
+  form: FormState;
+  class?: string;
+  /** Something was typed or chosen. */
+  onInput?: (event: TargetedInputEvent<HTMLFormElement>) => void;
+  children: ComponentChildren;
+};
 
 /** A form that shows each error at its field, or at the top if it belongs to none. */
-export function Form({ form, class: name = 'form', children }: FormProps) {
+export function Form({ form, class: name = 'form', onInput, children }: FormProps) {
   const { ref, error, left, send } = form;
   return (
-    <form ref={ref} class={name} onSubmit={send}>
+    <form ref={ref} class={name} onSubmit={send} onInput={onInput}>
       {error !== null && (
         <p class="form-error" role="alert">
           {left > 0 ? t('signIn.wait', { seconds: left }) : describeProblem(error)}

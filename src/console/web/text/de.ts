@@ -6,6 +6,8 @@ import { fleet } from './de/fleet.ts';
 import { shell, signIn } from './de/shell.ts';
 import { watch } from './de/watch.ts';
 
+export { problems, rejections } from './de/service.ts';
+
 /** German. */
 export const de = {
   ...shell,

@@ -39,10 +39,9 @@ const ago = (number: number, unit: Intl.RelativeTimeFormatUnit) =>
 
 type Shown = { unit?: string | undefined; decimals?: number | undefined };
 
-/** A number with its sense's decimals, without the unit. */
+/** A number with its sense's decimals, or as many as it needs where these are not known; without the unit. */
 export function formatNumber(value: number, decimals?: number): string {
-  const digits = digitsOf(Math.abs(value), decimals);
-  const text = new Intl.NumberFormat(locale(), digits).format(value);
+  const text = numberFormat(digitsOf(Math.abs(value), decimals)).format(value);
   // A number rounded to 0 has no sign.
   return /[1-9]/.test(text) ? text : text.replace(/^[-\u2212]/, '');
 }
@@ -52,7 +51,26 @@ function digitsOf(size: number, decimals: number | undefined): Intl.NumberFormat
   if (size >= 1e15) return { notation: 'scientific', maximumFractionDigits: 3 };
   if (decimals !== undefined)
     return { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-  return size > 0 && size < 0.001 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 3 };
+  return size > 0 && size < 1 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 3 };
+}
+
+const formats = new Map<string, Intl.NumberFormat>();
+
+/** A table has thousands of numbers: making a format takes longer than using it a hundred times. */
+function numberFormat(digits: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const key = `${locale()} ${JSON.stringify(digits)}`;
+  const known = formats.get(key);
+  if (known) return known;
+  const made = new Intl.NumberFormat(locale(), digits);
+  formats.set(key, made);
+  return made;
+}
+
+/** A number that somebody typed: with all its digits, and at least its sense's decimals. */
+export function formatTyped(value: number, { unit, decimals = 0 }: Shown = {}): string {
+  const [, digits = '', exponent] = /^-?\d+(?:\.(\d+))?(e.+)?$/.exec(String(value)) ?? [];
+  if (exponent !== undefined) return formatValue(value, { unit });
+  return formatValue(value, { unit, decimals: Math.max(decimals, digits.length) });
 }
 
 export function formatValue(
@@ -111,7 +129,7 @@ export function sayCondition(
   sense: Shown | undefined,
 ): string {
   const shown = (value: unknown) =>
-    typeof value === 'number' ? formatValue(value, { unit: sense?.unit }) : '';
+    typeof value === 'number' ? formatTyped(value, { unit: sense?.unit }) : '';
   const list = (value: unknown) => (Array.isArray(value) ? value.map(shown).join(', ') : '');
   const { isGt, isLt, isOneOf, isNotIn, isInsideGeo } = thresholds;
   const said = [

@@ -1,15 +1,39 @@
 import { signal } from '@preact/signals';
-import { de } from './de.ts';
-import { en } from './en.ts';
+import type { en } from './en.ts';
 
 export const languages = ['en', 'de'] as const;
 export type Language = (typeof languages)[number];
 export type Key = keyof typeof en;
 
-const texts: Record<Language, Record<Key, string>> = { en, de };
+/** Every text of the page in a language, and what the service says in English in that language, by code. */
+type Words = { texts: Record<Key, string>; said: Said | null };
+type Said = Record<'problems' | 'rejections', Record<string, string>>;
 
-/** The account's language; before sign-in, the browser's. */
+const loaders: Record<Language, () => Promise<Words>> = {
+  en: async () => ({ texts: (await import('./en.ts')).en, said: null }),
+  de: async () => {
+    const { de, problems, rejections } = await import('./de.ts');
+    return { texts: de, said: { problems, rejections } };
+  },
+};
+
+/** A reader loads one language: that of the account; before sign-in, that of the browser. */
+const words = new Map<Language, Words>();
+
 export const language = signal<Language>(navigator.language.startsWith('de') ? 'de' : 'en');
+let asked = language.value;
+
+/** Loads a language and shows everything in it: before the first text is shown. Throws if it cannot be loaded. */
+export async function speak(next: Language): Promise<void> {
+  asked = next;
+  if (!words.has(next)) words.set(next, await loaders[next]());
+  if (asked === next) language.value = next;
+}
+
+const textsNow = (): Record<string, string> => words.get(language.value)?.texts ?? {};
+
+/** What the service says, in the reader's language, by code; null: the service speaks it. */
+export const saidNow = (): Said | null => words.get(language.value)?.said ?? null;
 
 /** The browser's own variant of that language, which decides between 12 and 24 hours, for instance. */
 export function locale(): string {
@@ -23,7 +47,7 @@ type Args<K extends Key> = [Names<(typeof en)[K]>] extends [never] ? [] : [Value
 
 /** A text of the console in the reader's language: `t('alarms.since', { time })`. */
 export function t<K extends Key>(key: K, ...[values]: Args<K>): string {
-  return fillText(texts[language.value][key], values ?? {});
+  return fillText(textsNow()[key] ?? key, values ?? {});
 }
 
 /** `t` for the texts of a page that is loaded when it is first opened: they come with it. */
@@ -40,14 +64,13 @@ type Counted = Key extends infer K ? (K extends `${infer Stem}.other` ? Stem : n
 /** The text for a number of things: `count('alarms.firings', 3)`. */
 export function count(stem: Counted, number: number): string {
   const rule = new Intl.PluralRules(language.value).select(number) === 'one' ? 'one' : 'other';
-  const key = `${stem}.${rule}` as Key;
-  return fillText(texts[language.value][key], { count: formatCount(number) });
+  const key = `${stem}.${rule}`;
+  return fillText(textsNow()[key] ?? key, { count: formatCount(number) });
 }
 
 /** The text of a key that is made at run time, or the given one if there is none. */
 export function tryText(key: string, otherwise: string): string {
-  const known: Record<string, string> = texts[language.value];
-  return known[key] ?? otherwise;
+  return textsNow()[key] ?? otherwise;
 }
 
 const formatCount = (number: number) => new Intl.NumberFormat(locale()).format(number);

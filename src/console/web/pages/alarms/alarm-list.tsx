@@ -10,7 +10,7 @@ import { formatFullTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { aboutOf, beganOf, sayLasting } from './about.ts';
 import { AlarmBody } from './alarm-card.tsx';
-import { isPicked, pick, SelectionBar } from './selection.tsx';
+import { dropPicked, isPicked, pick, SelectionBar } from './selection.tsx';
 
 /** As many as the service lists at once. */
 const mostOfDevice = 100;
@@ -61,6 +61,13 @@ export function AlarmList({ alarms, found }: ListProps) {
   const isRows = useRef(false);
   isRows.current ||= found !== undefined && alarms.length > mostCards;
   const open = alarms.filter(({ state }) => state !== 'closed');
+  useEffect(() => followPicked(found?.filter.state), [found?.filter.state]);
+  // Where this page is the whole list, only what is on it can be selected.
+  const isWhole = found !== undefined && found.total <= alarms.length;
+  useEffect(() => {
+    const here = new Set(open.map(({ alarmId }) => alarmId));
+    if (isWhole) dropPicked(({ alarmId }) => !here.has(alarmId));
+  }, [isWhole && open.map(({ alarmId }) => alarmId).join()]);
   return (
     <>
       <section
@@ -85,6 +92,14 @@ export function AlarmList({ alarms, found }: ListProps) {
     </>
   );
 }
+
+/** Deselects an alarm once it is no longer in the state that the list shows, on whatever page it is. */
+const followPicked = (state = '') =>
+  onStream((message) => {
+    if (message.kind !== 'alarm' || !message.alarm || message.alarm.state === state) return;
+    const { alarmId } = message.alarm;
+    dropPicked((picked) => picked.alarmId === alarmId);
+  });
 
 function PickPage({ alarms }: { alarms: readonly ListedAlarm[] }) {
   return (

@@ -50,6 +50,14 @@ export function pick(
   selection.value = { kind: 'some', alarms: next };
 }
 
+/** Drops those of the selected alarms that are no longer in the list. */
+export function dropPicked(isGone: (alarm: ListedAlarm) => boolean): void {
+  const { value } = selection;
+  if (value.kind === 'all') return;
+  const left = [...value.alarms].filter(([, alarm]) => !isGone(alarm));
+  if (left.length < value.alarms.size) selection.value = { kind: 'some', alarms: new Map(left) };
+}
+
 type BarProps = {
   /** Those of the page that can be selected. */
   page: readonly ListedAlarm[];

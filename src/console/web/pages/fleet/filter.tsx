@@ -1,13 +1,15 @@
+import { effect, signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useQuery } from '../../api/cache.ts';
-import { type FleetFilter, listLabels } from '../../api/devices.ts';
-import type { DeviceAction, DeviceList } from '../../api/types.ts';
+import { type FleetFilter, type ListedDevice, listLabels } from '../../api/devices.ts';
+import type { DeviceAction, DeviceList, LatestView } from '../../api/types.ts';
 import { here, queryOf, setQuery } from '../../app/router.ts';
+import { accountOf } from '../../app/session.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { lazyPart } from '../../parts/panel.tsx';
-import { formatNumber } from '../../text/format.ts';
+import { formatNumber, formatTyped } from '../../text/format.ts';
 import { type Key, t } from '../../text/t.ts';
 
 type Counts = NonNullable<DeviceList['counts']>;
@@ -84,14 +86,44 @@ export function OtherFilters() {
   );
 }
 
+/** How something that a filter names by number is called. */
+type Called = { name: string; unit?: string | undefined };
+
+/** By sId, and by puId:stId: what the list has shown. Null: not the same on all devices. */
+const called = signal<ReadonlyMap<string, Called | null>>(new Map());
+
+/** They go with whom they belong to. */
+effect(() => {
+  accountOf();
+  called.value = new Map();
+});
+
+/** Takes in how the senses and the states of the devices on the screen are called. */
+export function learnNames(
+  devices: readonly ListedDevice[],
+  latest: readonly LatestView[] = [],
+): void {
+  const seen = new Map<string, Called | null>();
+  const learn = (id: string, one: Called) => {
+    const known = seen.get(id);
+    const isSame = known === undefined || (known?.name === one.name && known.unit === one.unit);
+    seen.set(id, isSame ? one : null);
+  };
+  for (const { sId, name, unit } of latest) if (name) learn(sId, { name, unit });
+  for (const { state, stateName } of devices)
+    if (stateName) learn(`${state.puId}:${state.stId}`, { name: stateName });
+  called.value = new Map([...called.peek(), ...seen]);
+}
+
 const narrower = ['state', 'value', 'beyond', 'swVersion'] as const;
 
 function sayNarrower(name: (typeof narrower)[number], text: string): string {
-  if (name === 'state') return t('fleet.inState', { state: text });
+  if (name === 'state') return t('fleet.inState', { state: called.value.get(text)?.name ?? text });
   if (name === 'swVersion') return t('filters.isVersion', { version: text });
   if (name === 'beyond') return t('filters.beyond');
   const { sId = text, than = 'gt', number = 0 } = valueOf(text) ?? {};
-  return `${sId} ${t(`filters.${than}`)} ${formatNumber(number)}`;
+  const { name: sense = sId, unit } = called.value.get(sId) ?? {};
+  return `${sense} ${t(`filters.${than}`)} ${formatTyped(number, { unit })}`;
 }
 
 type ValueFilter = { sId: string; than: 'gt' | 'lt'; number: number };

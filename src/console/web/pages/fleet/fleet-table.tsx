@@ -12,12 +12,13 @@ import { Ago, Muted, Status } from '../../parts/status.tsx';
 import { formatFullTime, formatNumber, formatTime, formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { isBeyond } from '../alarms/about.ts';
-import { nameOf, toDeviceFilter } from './filter.tsx';
+import { learnNames, nameOf, toDeviceFilter } from './filter.tsx';
 
 /** A page of devices; below 700 px each is a row of two lines. */
 export function FleetTable({ devices }: { devices: readonly ListedDevice[] }) {
   const { data: latest } = useLatest(devices.map(({ uuid }) => uuid));
   const values = Map.groupBy(latest ?? [], ({ deviceAuthUuid }) => deviceAuthUuid);
+  useEffect(() => learnNames(devices, latest), [devices, latest === undefined]);
   return (
     <table class="table fleet">
       <thead>

@@ -1,16 +1,9 @@
 import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
-import {
-  getDevice,
-  getJob,
-  type JobEntry,
-  listJobs,
-  startAction,
-  stopJob,
-} from '../../api/devices.ts';
+import { getJob, type JobEntry, listJobs, startAction, stopJob } from '../../api/devices.ts';
 import { type AlarmAction, startAlarmAction } from '../../api/events.ts';
-import { useLatest } from '../../api/measurements.ts';
+import { listLatest } from '../../api/measurements.ts';
 import type { DeviceAction, Job } from '../../api/types.ts';
 import { clock, now } from '../../app/now.ts';
 import { accountOf } from '../../app/session.ts';
@@ -269,31 +262,47 @@ function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): string {
   return state === 'stopped' ? `${text} (${t('jobs.stopped')})` : text;
 }
 
-type FailedAlarmProps = NonNullable<Job['failedAlarms']>[number];
+type FailedAlarm = NonNullable<Job['failedAlarms']>[number];
 
-/** An alarm, by the value that keeps it open, and its device. */
-function FailedAlarm({ deviceAuthUuid, reason, values = [] }: FailedAlarmProps) {
-  const { data = [] } = useLatest(deviceAuthUuid === undefined ? [] : [deviceAuthUuid]);
-  const device = useQuery(`device/${deviceAuthUuid}`, async (signal) =>
-    deviceAuthUuid === undefined ? null : getDevice(deviceAuthUuid, signal),
-  ).data?.device;
-  const said = values.map(({ sId, val, ts }) => {
-    const sense = data.find((each) => each.sId === sId);
-    return `${sense?.name ?? sId} ${formatValue(val, sense)} (${formatTime(ts)})`;
-  });
-  return (
-    <li>
-      {deviceAuthUuid !== undefined && (
-        <Link to={`devices/${deviceAuthUuid}`}>{device?.name || deviceAuthUuid}</Link>
-      )}{' '}
-      {tryText(`jobs.reason.${reason}`, reason)} {said.join(', ')}
-    </li>
+type FailedAlarmsProps = { alarms: readonly FailedAlarm[] };
+
+/** Alarms, each with its device, and the values that keep it open. */
+function FailedAlarms({ alarms }: FailedAlarmsProps) {
+  const uuids = new Set(alarms.flatMap(({ deviceAuthUuid = '' }) => deviceAuthUuid || []));
+  // How values are shown.
+  const { data = [] } = useQuery(`failed/${[...uuids].join()}`, (signal) =>
+    listLatest([...uuids], signal),
   );
+  const senses = new Map(data.map((each) => [`${each.deviceAuthUuid}/${each.sId}`, each]));
+  const say = ({ deviceAuthUuid, values = [] }: FailedAlarm) =>
+    values.map(({ sId, val, ts }) => {
+      const sense = senses.get(`${deviceAuthUuid}/${sId}`);
+      return `${sense?.name ?? sId} ${formatValue(val, sense)} (${formatTime(ts)})`;
+    });
+  return (
+    <>
+      {alarms.map((alarm) => (
+        <li key={alarm.alarmId}>
+          {alarm.deviceAuthUuid !== undefined && (
+            <FailedDevice uuid={alarm.deviceAuthUuid} name={alarm.deviceName} />
+          )}{' '}
+          {alarm.eventName && <strong>{alarm.eventName}</strong>}{' '}
+          {tryText(`jobs.reason.${alarm.reason}`, alarm.reason)} {say(alarm).join(', ')}
+        </li>
+      ))}
+    </>
+  );
+}
+
+/** A link to a device; of one that is no longer there, its identifier. */
+function FailedDevice({ uuid, name }: { uuid: string; name: string | undefined }) {
+  if (name === undefined) return <code>{uuid}</code>;
+  return <Link to={`devices/${uuid}`}>{name.trim() || t('fleet.unnamed')}</Link>;
 }
 
 const shown = 100;
 
-/** Which devices failed, and why. */
+/** Which devices or alarms failed, and why. */
 function Failures({ jobId, failures }: { jobId: string; failures: number }) {
   const query = useQuery(`job/${jobId}/${failures}`, (signal) => getJob(jobId, signal));
   return (
@@ -301,16 +310,10 @@ function Failures({ jobId, failures }: { jobId: string; failures: number }) {
       {({ failed, failedAlarms = [] }) => (
         <>
           <ul class="failures">
-            {failedAlarms.slice(0, shown).map((one) => (
-              <FailedAlarm key={one.alarmId} {...one} />
-            ))}
-            {failed.slice(0, shown).map(({ deviceAuthUuid, reason }) => (
+            <FailedAlarms alarms={failedAlarms.slice(0, shown)} />
+            {failed.slice(0, shown).map(({ deviceAuthUuid, deviceName, reason }) => (
               <li key={deviceAuthUuid}>
-                {reason === 'no-such-device' ? (
-                  <code>{deviceAuthUuid}</code>
-                ) : (
-                  <Link to={`devices/${deviceAuthUuid}`}>{deviceAuthUuid}</Link>
-                )}{' '}
+                <FailedDevice uuid={deviceAuthUuid} name={deviceName} />{' '}
                 {tryText(`jobs.reason.${reason}`, reason)}
               </li>
             ))}

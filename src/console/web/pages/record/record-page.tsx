@@ -99,7 +99,7 @@ const groupsOf = <T,>(all: readonly T[]): T[][] =>
 /** A time with its date, which on paper is never "today". */
 const at = (ts: number) => sayTime(ts, { locale: locale(), timeZone: zoneOf(), nowTs: 0 });
 
-const number = (value: number, { decimals }: Sense) => formatNumber(value, decimals ?? 1);
+const number = (value: number, { decimals }: Sense) => formatNumber(value, decimals);
 
 function Days({ days, senses }: Pick<Month, 'days' | 'senses'>) {
   return (

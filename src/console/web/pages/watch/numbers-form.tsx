@@ -3,8 +3,9 @@ import { nameOfSense } from '../../api/devices.ts';
 import type { LatestView, Purpose, Sense } from '../../api/types.ts';
 import { Form, Submit, useForm } from '../../parts/form.tsx';
 import { NumberField, numberOf, wrongNumber } from '../../parts/number-field.tsx';
+import { formatTyped } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import { contradictions, type ProfileLimit, withNumbers } from './numbers.ts';
+import { contradictions, marginOf, type ProfileLimit, withNumbers } from './numbers.ts';
 import { Now } from './limits-form.tsx';
 
 type NumbersFormProps = {
@@ -18,9 +19,13 @@ type NumbersFormProps = {
 /** The numbers of a profile that somebody else wrote; everything else in it stays as it is. */
 export function NumbersForm({ purposes, limits, senses, latest, onSave }: NumbersFormProps) {
   const [wrong, setWrong] = useState<readonly string[]>([]);
-  const form = useForm(async (values) => {
+  const [shown, setShown] = useState(() => limits.map(({ value }) => value));
+  const read = (values: FormData) => {
     const typed = limits.map((_, place) => numberOf(values, `limit:${place}`));
-    const numbers = typed.map((value, place) => value ?? limits[place]?.value ?? 0);
+    return { typed, numbers: typed.map((value, place) => value ?? limits[place]?.value ?? 0) };
+  };
+  const form = useForm(async (values) => {
+    const { typed, numbers } = read(values);
     const found = contradictions(limits, numbers).map((text, place) =>
       typeof typed[place] === 'number' ? text : wrongNumber(),
     );
@@ -28,10 +33,14 @@ export function NumbersForm({ purposes, limits, senses, latest, onSave }: Number
     if (found.every((text) => text === '')) await onSave(withNumbers(purposes, limits, numbers));
   });
   return (
-    <Form form={form}>
+    <Form
+      form={form}
+      onInput={({ currentTarget }) => setShown(read(new FormData(currentTarget)).numbers)}
+    >
       <p class="fine">{t('watch.numbersHint')}</p>
       {limits.map(({ sId, which, value, name, from, to }, place) => {
         const sense = senses.get(sId);
+        const margin = marginOf(limits, shown, place);
         return (
           <fieldset key={place} class="watch-sense">
             <legend>
@@ -49,6 +58,8 @@ export function NumbersForm({ purposes, limits, senses, latest, onSave }: Number
             />
             <p class="fine">
               {to === null ? t('watch.inState', { from }) : t('watch.moves', { from, to })}
+              {margin !== null &&
+                ` ${t('watch.margin', { value: formatTyped(margin, { unit: sense?.unit }) })}`}
             </p>
           </fieldset>
         );

@@ -81,6 +81,27 @@ function meets(one: ProfileLimit, other: ProfileLimit): boolean {
 }
 
 /**
+ * How far back a value must be before the device leaves the state that a limit led to: the distance to the limit that
+ * leads back. Null if none does, or for the first of the two, so that it is said once.
+ */
+export function marginOf(
+  limits: readonly ProfileLimit[],
+  values: readonly number[],
+  place: number,
+): number | null {
+  const limit = limits[place];
+  if (!limit || limit.fromStId === null || limit.toStId === null) return null;
+  const found = limits.slice(0, place).findIndex((other) => {
+    const isPair = other.sId === limit.sId && other.which !== limit.which;
+    const isBack = other.toStId === limit.fromStId && other.fromStId === limit.toStId;
+    return isPair && isBack && other.at[0] === limit.at[0];
+  });
+  const [one, other] = [values[found], values[place]];
+  if (one === undefined || other === undefined) return null;
+  return Number(Math.abs(one - other).toPrecision(12));
+}
+
+/**
  * What is wrong with each limit; empty if nothing is. Two limits of one sense contradict each other if all values are
  * beyond one of them: in one state, or in two states that lead to each other, where a value would move the device
  * back and forth.

@@ -1,5 +1,5 @@
 import type { Purpose, Sense } from '../../api/types.ts';
-import { formatValue } from '../../text/format.ts';
+import { formatTyped } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { nameOfSense } from '../../api/devices.ts';
 import { kindOf } from '../device/chart/points.ts';
@@ -109,7 +109,7 @@ function crossings(
   const { sId } = sense;
   const text = (value: number) => ({
     name: nameOfSense(sId, sense),
-    value: formatValue(value, sense),
+    value: formatTyped(value, sense),
   });
   const one = (thresholds: object) => [{ sId, orderId: 0, ...held(forMs), thresholds }];
   return [
@@ -138,7 +138,7 @@ function crossings(
 function returns(sense: Sense, { above, below, back = 0 }: SenseRules) {
   const { sId } = sense;
   const state = (stId: number, value: number, which: 'above' | 'below') => {
-    const said = { name: nameOfSense(sId, sense), value: formatValue(value, sense) };
+    const said = { name: nameOfSense(sId, sense), value: formatTyped(value, sense) };
     const thresholds = which === 'above' ? { isLt: value } : { isGt: value };
     return {
       stId,
@@ -169,7 +169,7 @@ function watchedOf(sense: Sense, limit: SenseRules): Watched[] {
       ? []
       : [
           {
-            name: t(`watch.${which}Name`, { name, value: formatValue(value, sense) }),
+            name: t(`watch.${which}Name`, { name, value: formatTyped(value, sense) }),
             causes: [
               { sId, orderId: 0, threshold: { over: { ms: withinMs, stat: 'delta' } }, thresholds },
             ],
@@ -232,7 +232,7 @@ export function rulesIn(purposes: readonly Purpose[], senses: readonly Sense[]):
 /** Whether the form has no field for a limit: those of a switch are its two values. */
 function isHidden(sense: Sense, { on, above, below, back, rise, fall }: SenseRules): boolean {
   return kindOf(sense, { points: [] }) === 'switch'
-    ? [above, below, back, rise, fall].some((each) => each !== undefined)
+    ? [above, below, back, rise, fall].some((each) => each !== undefined) || (on ?? 0) > 1
     : on !== undefined;
 }
 
@@ -284,7 +284,7 @@ export function problemsOf({ limits }: Rules, senses: readonly Sense[]): Wrong[]
     const { sId, min, max } = sense;
     const { above, below, back, rise, fall } = limits[sId] ?? noLimit;
     const at = (field: string, text: string) => wrong.push({ field: `${field}:${sId}`, text });
-    const value = (number: number) => formatValue(number, { unit: sense.unit });
+    const value = (number: number) => formatTyped(number, { unit: sense.unit });
     if (above !== undefined && below !== undefined && below >= above)
       at('below', t('watch.wrong.pair', { above: value(above) }));
     if (max !== undefined && above !== undefined && above >= max)

@@ -269,6 +269,7 @@ export const chart: Record<keyof typeof enChart, string> = {
   'chart.mapOf': '{name}: {number} Positionen. Neueste: {place}, {time}.',
   'chart.mapCut': 'Neueste {most} Positionen in diesem Zeitraum.',
   'chart.mapWhole': 'Gesamter Weg',
+  'chart.mapAway': 'Der Kartenserver antwortet nicht. Es sind nur Umrisse zu sehen.',
   'chart.mapWorld': 'Welt',
   'chart.month': 'Monat zum Drucken',
   'chart.openInMaps': 'In Karten öffnen',

@@ -46,8 +46,9 @@ export const watch: Record<keyof typeof en, string> = {
     'Das Profil dieses Geräts stammt nicht von dieser Seite. Sie können hier seine Grenzen ändern. Alles andere bleibt, wie es ist.',
   'watch.isAbove': '{name} über',
   'watch.isBelow': '{name} unter',
-  'watch.inState': 'Im Zustand „{from}“',
-  'watch.moves': 'Führt von „{from}“ zu „{to}“',
+  'watch.inState': 'Gilt im Zustand „{from}“.',
+  'watch.moves': 'Bringt das Gerät von „{from}“ zu „{to}“.',
+  'watch.margin': 'Abstand: {value}.',
   'watch.readOnly':
     'Das Profil dieses Geräts enthält mehr, als diese Seite ändern kann. Sein Inhalt steht unten.',
   'watch.json': 'Das Profil als JSON',

@@ -251,6 +251,7 @@ export const chart = {
   'chart.mapOf': '{name}: {number} positions. Newest: {place}, {time}.',
   'chart.mapCut': 'Newest {most} positions in this time range.',
   'chart.mapWhole': 'Whole track',
+  'chart.mapAway': 'The map server is not responding. Only outlines are shown.',
   'chart.mapWorld': 'World',
   'chart.month': 'Month for printing',
   'chart.openInMaps': 'Open in maps',

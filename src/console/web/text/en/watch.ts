@@ -43,8 +43,9 @@ export const watch = {
     'This page did not write the profile of this device. You can change its limits here; the rest stays as it is.',
   'watch.isAbove': '{name} above',
   'watch.isBelow': '{name} below',
-  'watch.inState': 'In the state “{from}”',
-  'watch.moves': 'Leads from “{from}” to “{to}”',
+  'watch.inState': 'In the state “{from}”.',
+  'watch.moves': 'Leads from “{from}” to “{to}”.',
+  'watch.margin': 'Margin: {value}.',
   'watch.readOnly':
     'The profile of this device says more than this page can change. Its content is below.',
   'watch.json': 'The profile as JSON',

@@ -5,10 +5,12 @@ import { useKnownLatest } from '../../../api/measurements.ts';
 import type { Sense } from '../../../api/types.ts';
 import { clock, now } from '../../../app/now.ts';
 import { queryOf, setQuery } from '../../../app/router.ts';
+import { accountOf } from '../../../app/session.ts';
 import { onStream } from '../../../app/stream.ts';
 import { Answered, Empty, Problem } from '../../../parts/panel.tsx';
 import { Link } from '../../../parts/link.tsx';
 import { t } from '../../../text/t.ts';
+import { dayOf } from '../../../text/time.ts';
 import type { CurrentProfile } from '../tab.ts';
 import { type Beside, ChartTools, hasMean, linesBeside, useBeside } from './beside.tsx';
 import { CsvButton } from './csv-button.tsx';
@@ -92,7 +94,7 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
                     <span class="hint-keys">{t('chart.hint')}</span>
                     <span class="hint-touch">{t('chart.hintTouch')}</span>
                   </p>
-                  <Link to={`record/${uuid}`} class="link">
+                  <Link to={`record/${uuid}?month=${monthIdOf(range)}`} class="link">
                     {t('chart.month')}
                   </Link>
                   <CsvButton
@@ -109,6 +111,9 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
     </section>
   );
 }
+
+/** The month of what is looked at: of its end. */
+const monthIdOf = ({ end }: Span) => dayOf(end - 1, accountOf()?.timeZone).slice(0, 7);
 
 /** The other devices in the charts that still exist. */
 const othersOf = (all: readonly Beside[] = []): Named[] =>

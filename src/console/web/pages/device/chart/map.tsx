@@ -78,6 +78,9 @@ export function MapFrame({ label, all, whole: wholeName, children, over }: Frame
   const projection = projectionOf(view, size);
   const { value } = session;
   const tiles = value.state === 'open' ? value.view.tiles : undefined;
+  const [found, setFound] = useState<Found>('none');
+  const [attempt, setAttempt] = useState(0);
+  const hasTiles = tiles !== undefined && found === 'some';
   return (
     <>
       <div class="map-buttons">
@@ -100,25 +103,51 @@ export function MapFrame({ label, all, whole: wholeName, children, over }: Frame
         </button>
       </div>
       <div class="map" ref={box}>
-        {tiles && <Tiles url={tiles.url} view={view} size={size} />}
-        <Drawing {...{ label, view, size, projection }} isBare={!!tiles} onMove={setChosen}>
+        {tiles && (
+          <Tiles key={attempt} url={tiles.url} view={view} size={size} onFound={setFound} />
+        )}
+        <Drawing {...{ label, view, size, projection }} isBare={hasTiles} onMove={setChosen}>
           {children?.(projection)}
         </Drawing>
         {over?.(projection, size, (positions) => setChosen(fit(positions, size)))}
-        {tiles && <p class="map-attribution">{tiles.attribution}</p>}
+        {hasTiles && <p class="map-attribution">{tiles.attribution}</p>}
       </div>
+      {found === 'away' && (
+        <p class="fine" role="status">
+          {t('chart.mapAway')}{' '}
+          <button type="button" class="link" onClick={() => setAttempt(attempt + 1)}>
+            {t('common.retry')}
+          </button>
+        </p>
+      )}
     </>
   );
 }
 
+/** Whether tiles of the view have come; `away`: none of them did. */
+type Found = 'none' | 'some' | 'away';
+
+type TilesProps = { url: string; view: View; size: Size; onFound: (found: Found) => void };
+
 /** The tiles of a view. Their server learns which installation asks, as many of them require. */
-function Tiles({ url, view, size }: { url: string; view: View; size: Size }) {
+function Tiles({ url, view, size, onFound }: TilesProps) {
+  const missing = useRef(new Set<string>());
+  const tiles = tilesOf(view, size).map((tile) => ({
+    ...tile,
+    id: `${tile.z}/${tile.x}/${tile.y}`,
+  }));
+  const miss = (id: string) => {
+    missing.current.add(id);
+    if (tiles.every((tile) => missing.current.has(tile.id))) onFound('away');
+  };
   return (
     <div class="map-tiles" aria-hidden="true">
-      {tilesOf(view, size).map(({ z, x, y, left, top, px }) => (
+      {tiles.map(({ id, z, x, y, left, top, px }) => (
         <img
-          key={`${z}/${x}/${y}`}
+          key={id}
           alt=""
+          onLoad={() => onFound('some')}
+          onError={() => miss(id)}
           referrerPolicy="origin"
           src={url.replace('{z}', `${z}`).replace('{x}', `${x}`).replace('{y}', `${y}`)}
           style={{ left: `${left}px`, top: `${top}px`, width: `${px + 0.5}px` }}

@@ -196,7 +196,8 @@ export function gapOf({ points, widthMs }: Pick<Series, 'points' | 'widthMs'>): 
 /** When nothing was measured for longer than usual, within a span: to the width of a bucket. */
 export function gapsIn(series: Pick<Series, 'points' | 'widthMs'>, span: Span): Span[] {
   const { points, widthMs } = series;
-  const longestMs = gapOf(series);
+  // Also of one value alone, of which nobody knows how often it comes.
+  const longestMs = Math.max(gapOf(series), widthMs * late);
   let from = span.start;
   const gaps: Span[] = [];
   for (const ts of [...points.map((point) => point.ts), span.end]) {

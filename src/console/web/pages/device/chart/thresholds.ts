@@ -1,5 +1,5 @@
 import type { ListedAlarm } from '../../../api/types.ts';
-import { formatTime, formatValue, isPlain } from '../../../text/format.ts';
+import { formatTime, formatTyped, isPlain } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import { beganOf, overOf } from '../../alarms/about.ts';
 import type { CurrentProfile } from '../tab.ts';
@@ -98,7 +98,7 @@ function compared(thresholds: Record<string, unknown>, name: string, unit: strin
   return (['isGt', 'isLt'] as const).flatMap((which) => {
     const value = thresholds[which];
     if (typeof value !== 'number') return [];
-    const limit = formatValue(value, { unit });
+    const limit = formatTyped(value, { unit });
     const text = t(which === 'isGt' ? 'event.above' : 'event.below', { limit });
     return [{ value, text: `${name}: ${text}` }];
   });

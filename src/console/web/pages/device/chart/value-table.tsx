@@ -20,7 +20,7 @@ export function ValueTable(props: ValueTableProps) {
 }
 
 function Rows({ label, sense, series: { points, widthMs } }: ValueTableProps) {
-  const { time, number } = createFormats(sense?.decimals);
+  const time = createTimeFormat();
   const columns = widthMs === 0 ? (['avg'] as const) : (['min', 'avg', 'max'] as const);
   return (
     <>
@@ -44,7 +44,7 @@ function Rows({ label, sense, series: { points, widthMs } }: ValueTableProps) {
                 <tr key={point.ts}>
                   <th scope="row">{time(point.ts)}</th>
                   {columns.map((column) => (
-                    <td key={column}>{number(point[column])}</td>
+                    <td key={column}>{formatNumber(point[column], sense?.decimals)}</td>
                   ))}
                 </tr>
               ))}
@@ -62,19 +62,12 @@ function Rows({ label, sense, series: { points, widthMs } }: ValueTableProps) {
 
 const headOf = { min: 'device.least', avg: 'device.mean', max: 'device.most' } as const;
 
-type Formats = { time: (ts: number) => string; number: (value: number) => string };
-
 /** For many rows: making a format takes longer than using it a hundred times. */
-function createFormats(decimals: number | undefined): Formats {
-  const digits =
-    decimals === undefined
-      ? { maximumFractionDigits: 3 }
-      : { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-  const number = new Intl.NumberFormat(locale(), digits);
-  const time = new Intl.DateTimeFormat(locale(), {
+function createTimeFormat(): (ts: number) => string {
+  const format = new Intl.DateTimeFormat(locale(), {
     timeZone: accountOf()?.timeZone,
     dateStyle: 'medium',
     timeStyle: 'medium',
   });
-  return { time: (ts) => time.format(ts), number: (value) => number.format(value) };
+  return (ts) => format.format(ts);
 }
