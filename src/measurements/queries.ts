@@ -474,8 +474,8 @@ const newestNumber = `
 
 /**
  * The devices whose newest value of a sense is greater, or less, than a number (`value`), and those of which one is
- * beyond a plain limit of the current profile, or none (`beyond`). `values`: the newest number of a sense to sort by. It
- * looks up one value of each series in question.
+ * beyond a plain limit of the current profile, or none (`beyond`). `values`: the newest number of a sense, to sort by.
+ * It looks up one value of each series in question.
  */
 export async function findByValues(
   sql: Sql,
