@@ -25,7 +25,7 @@ export type DeviceInput =
   | { kind: 'configuration'; body: { sIds: string[] } }
   | { kind: 'break'; body: { lastTs: number } };
 
-/** An input in its place: see migration 000043. */
+/** An input in its place: see migration 000044. */
 export type PlacedInput = { deviceId: number; arrived: number; nth: number } & DeviceInput;
 
 /** All that a device's evaluation depends on. Times in ms. */
