@@ -14,6 +14,7 @@ import { createDeviceRemoval, detachDevices, type DeviceRemoval } from '../devic
 import type { StoredAction } from '../devices/actions-schema.ts';
 import { createClearing } from '../history/clear-removed.ts';
 import { type Chore, type FailedJob, startUpkeep } from '../history/upkeep.ts';
+import { forgetInputs } from '../ingest/keep-inputs.ts';
 import { forgetKeys } from '../idempotency/run-once.ts';
 import {
   createStartJob,
@@ -340,6 +341,7 @@ export async function startHistoryCare(
   const chores: Chore[] = [
     (nowTs, { kept }) => compactActivity(db, kept, nowTs),
     (nowTs) => forgetGaps(db, nowTs),
+    (nowTs, { kept, signal }) => forgetInputs(db, kept, nowTs, signal),
     (nowTs, { signal }) => forgetKeys(db, nowTs, signal),
     (nowTs) => forgetTickets(db, nowTs),
     (_nowTs, { signal }) => forgetTokensOfEnded(db, isLiveSession, signal),

@@ -171,6 +171,7 @@ test('every answer that is a list is in the table, except objects with lists ins
     '/v2/devices/{deviceAuthUuid}',
     '/v2/devices/{deviceAuthUuid}/evaluation',
     '/v2/devices/profile/{pId}',
+    '/v2/profiles/{pId}',
     '/v2/purposes/{purposeUuid}',
     '/v2/purposes/{purposeUuid}/diff',
     '/v2/purposes/{purposeUuid}/versions/{version}',

@@ -17,6 +17,7 @@ const needNone = [
   'snoozeAlarm',
   'makeStream',
   'importMeasurements',
+  'previewDeviceAction',
   'restoreConfigurationVersion',
   'restorePurposeVersion',
 ];
