@@ -93,6 +93,11 @@ export async function install(url: string): Promise<Installation> {
     await register(),
   ];
   await call(url, 'DELETE', `/v2/devices/${removed.deviceAuthUuid}`, { token });
+  for (const { deviceAuthUuid } of [fired, halfWay, waiting]) {
+    const body = { ...configuration, device: { ...configuration.device, hwVersion: 'second' } };
+    const path = `/v2/devices/${deviceAuthUuid}/configuration?reason=soldered`;
+    await call(url, 'PUT', path, { token, body });
+  }
   const now = Date.now();
   await expect(connectDevice({ ...fired, deviceAuthToken: 'wrong' })).rejects.toThrow('refused');
   const first = await connectDevice(fired);
@@ -205,7 +210,7 @@ const formOf: Record<string, string[]> = {
     ...['1h', '1d', '7m'].map(inBuckets),
   ],
   '/v2/purposes/{purposeUuid}/diff': ['?from=1&to=2'],
-  '/v2/devices/{deviceAuthUuid}/configuration/diff': ['?from=1&to=1'],
+  '/v2/devices/{deviceAuthUuid}/configuration/diff': ['?from=1&to=2'],
   '/v2/events/{deviceAuthUuid}': ['', '?type=sense', '?senses=0x01', '?type=device&limit=1'],
 };
 
