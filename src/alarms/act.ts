@@ -6,8 +6,8 @@ import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { QuotasOf } from '../notifications/daily-limits.ts';
-import { notifyResolved } from '../notifications/enqueue.ts';
-import { dropPlanned, putOffPlanned, takeMessages } from '../notifications/outbox.ts';
+import { type ClosedAlarm, endMessages } from '../notifications/ended.ts';
+import { putOffPlanned, takeMessages } from '../notifications/outbox.ts';
 import { type AlarmDevice, findAlarmDevices, noSuchAlarm } from './rows.ts';
 import {
   acknowledgedAlarm,
@@ -31,6 +31,7 @@ import {
   takeIn,
 } from './store.ts';
 import { type FindNewest, newestOf } from './values.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /**
  * Stops further notifications of this alarm. No change but the note if it is closed or already acknowledged. Throws
@@ -50,10 +51,9 @@ const acknowledging =
   async (held, { alarmId, own }) => {
     await writeNote(held, alarmId, { on: 'acknowledge', text });
     const set = own && acknowledgedAlarm(own, personOf(held.by), held.ts);
-    if (!own || !set) return text ? 'alarm-noted' : null;
+    if (!own || !set) return text ? { kind: 'alarm-noted' } : null;
     await changeAlarms(held.tx, [{ alarmId, change: 'acknowledged', ts: held.ts, set }]);
-    await dropPlanned(held.tx, [alarmId]);
-    return 'alarm-acknowledged';
+    return { kind: 'alarm-acknowledged', dropped: alarmId };
   };
 
 async function writeNote(
@@ -73,37 +73,27 @@ export function closeAlarm(deps: ActDeps, act: Act, alarmId: number, how: Closin
   return actOnAlarm(deps, act, alarmId, closing(deps, how), how.text);
 }
 
-type Closing = { text: string | undefined; force: boolean };
+type Closing = { text: string | undefined; force: boolean; jobId?: string };
 
 const closing =
-  (deps: ActDeps, { text, force }: Closing): Work =>
+  (deps: ActDeps, { text, force, jobId }: Closing): Work =>
   async (held, { alarmId, own }) => {
     if (own && isHolding(own) && !force) throw await holding(deps, held.tx, own);
     await writeNote(held, alarmId, { on: 'close', text });
-    if (!own) return text ? 'alarm-noted' : null;
+    if (!own) return text ? { kind: 'alarm-noted' } : null;
     const { tx, ts } = held;
-    const set = closedByPerson(own, ts);
-    const { beganTs, overTs, filledTs } = own;
-    await changeAlarms(held.tx, [{ alarmId, change: 'closed', ts, set }]);
-    await dropPlanned(tx, [alarmId]);
-    if (own.announcement > 0)
-      await notifyResolved(
-        tx,
-        [
-          {
-            alarmId,
-            closedBy: 'person',
-            closedTs: ts,
-            beganTs,
-            overTs,
-            filledTs,
-            lastedWithState: own.movedTo !== null,
-          },
-        ],
-        { quotasOf: deps.quotasOf, nowTs: ts },
-      );
-    return 'alarm-closed';
+    const set = closedByPerson(own, ts, jobId);
+    await changeAlarms(tx, [{ alarmId, change: 'closed', ts, set }]);
+    return { kind: 'alarm-closed', dropped: alarmId, ...closedNow(own, ts) };
   };
+
+/** What those hear who were notified of an alarm that a person closes. */
+function closedNow(alarm: Alarm, closedTs: number): Pick<Done, 'closed'> {
+  const { alarmId, announcement, beganTs, overTs, filledTs, movedTo } = alarm;
+  if (announcement === 0) return {};
+  const lasted = { beganTs, overTs, filledTs, lastedWithState: movedTo !== null };
+  return { closed: { alarmId, closedBy: 'person', closedTs, ...lasted } };
+}
 
 async function holding({ findNewest }: ActDeps, tx: Sql, alarm: Alarm): Promise<DomainError> {
   const { deviceId } = alarm.device;
@@ -123,27 +113,36 @@ async function holding({ findNewest }: ActDeps, tx: Sql, alarm: Alarm): Promise<
  * dropped. Throws `not-found` and `conflict`.
  */
 export function reopenAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
-  return actOnAlarm(deps, act, alarmId, reopening);
+  return actOnAlarm(deps, act, alarmId, reopening({}));
 }
 
-const reopening: Work = async (held, { alarmId, pId, own, open }) => {
-  if (own) return null;
-  const { tx, ts, deviceId } = held;
-  const [alarm] = await lockRows(tx, [alarmId]);
-  if (!alarm) throw noSuchAlarm();
-  if (alarm.closedBy !== 'person' || ts - (alarm.closedTs ?? 0) > reopenMs)
-    throw new DomainError('conflict', 'Nobody closed this alarm in the last minute.');
-  const isSame = await hasProfile(tx, deviceId, pId);
-  const set = isSame ? reopened(alarm, open) : null;
-  if (!set) throw new DomainError('conflict', 'The condition of this alarm has ended since.');
-  if (open) {
-    await takeMessages(tx, alarm, open.alarmId);
-    await takeIn(tx, alarmId, open.alarmId);
-  }
-  await changeAlarms(tx, [{ alarmId, change: 'reopened', ts, set }]);
-  if (typeof set.acknowledgedTs === 'number') await dropPlanned(tx, [alarmId]);
-  return 'alarm-reopened';
-};
+/** Takes back a job: only what it did itself, and nobody has changed since. */
+type Undoing = { undoes?: string | undefined };
+
+const reopening =
+  ({ undoes }: Undoing): Work =>
+  async (held, { alarmId, pId, own, open }) => {
+    if (own) return null;
+    const { tx, ts, deviceId } = held;
+    const [alarm] = await lockRows(tx, [alarmId]);
+    if (!alarm) throw noSuchAlarm();
+    const isLate =
+      undoes === undefined
+        ? ts - (alarm.closedTs ?? 0) > reopenMs
+        : alarm.closedWith?.jobId !== undoes;
+    if (alarm.closedBy !== 'person' || isLate)
+      throw new DomainError('conflict', 'Nobody closed this alarm in the last minute.');
+    const isSame = await hasProfile(tx, deviceId, pId);
+    const set = isSame ? reopened(alarm, open) : null;
+    if (!set) throw new DomainError('conflict', 'The condition of this alarm has ended since.');
+    if (open) {
+      await takeMessages(tx, alarm, open.alarmId);
+      await takeIn(tx, alarmId, open.alarmId);
+    }
+    await changeAlarms(tx, [{ alarmId, change: 'reopened', ts, set }]);
+    const isAcknowledged = typeof set.acknowledgedTs === 'number';
+    return { kind: 'alarm-reopened', ...(isAcknowledged ? { dropped: alarmId } : {}) };
+  };
 
 export type ActDeps = {
   db: Database;
@@ -177,25 +176,41 @@ type OfAlarm = {
   open: Alarm | null;
 };
 
-/** What is done with an alarm, in the transaction. Returns as what it is audited; null: nothing changed. */
-type Work = (held: HeldDevice, alarm: OfAlarm) => Promise<AuditKind | null>;
+/**
+ * What is done with an alarm, in the transaction; null: nothing changed. It leaves messages about the alarm to
+ * `finish`.
+ */
+type Work = (held: HeldDevice, alarm: OfAlarm) => Promise<Done | null>;
+
+/** As what it is audited, the alarm whose planned messages go, and the one that is over. */
+type Done = { kind: AuditKind; dropped?: number; closed?: ClosedAlarm };
+
+/** Does what follows for messages, for all alarms of the transaction at once. */
+function finish(tx: Sql, { quotasOf }: ActDeps, done: readonly Done[], nowTs: WallMs) {
+  const dropped = done.flatMap((one) => one.dropped ?? []);
+  const closed = done.flatMap((one) => one.closed ?? []);
+  return endMessages(tx, { dropped, closed }, { quotasOf, nowTs });
+}
 
 /** Acts on an alarm, and audits it with the note if anything changed. Throws `not-found`. */
 async function actOnAlarm(
-  { db, bus }: ActDeps,
+  deps: ActDeps,
   act: Act,
   alarmId: number,
   work: Work,
   note?: string,
 ): Promise<void> {
+  const { db, bus } = deps;
   const { accountId, by } = act;
   const [found] = await findAlarmDevices(db, act, [alarmId]);
   if (!found) throw noSuchAlarm();
   const { deviceId, uuid } = found;
   await db.transaction(async (tx) => {
     const loaded = await loadDevices(tx, [deviceId]);
-    const kind = await workOn(tx, { act, loaded, found }, work);
-    if (!kind) return;
+    const done = await workOn(tx, { act, loaded, found }, work);
+    if (!done) return;
+    const { kind } = done;
+    await finish(tx, deps, [done], by.ts);
     const details = { alarmId, deviceAuthUuid: uuid, ...(note ? { note } : {}) };
     await insertEntry(tx, accountId, { kind, ...by, details });
   });
@@ -210,7 +225,7 @@ function workOn(
     found,
   }: { act: Act; loaded: ReadonlyMap<number, LoadedDevice>; found: AlarmDevice },
   work: Work,
-): Promise<AuditKind | null> {
+): Promise<Done | null> {
   const { alarmId, deviceId, uuid, of, pId } = found;
   const device = loaded.get(deviceId);
   const open = device?.open.find((one) => nameKey(one.of) === nameKey(of)) ?? null;
@@ -223,54 +238,62 @@ function workOn(
 export type AlarmAction =
   | { action: 'acknowledge'; note?: string | undefined }
   | { action: 'close'; note?: string | undefined; force?: boolean | undefined }
-  | { action: 'reopen' }
+  | ({ action: 'reopen' } & Undoing)
   | ({ action: 'snooze' } & Until)
-  | { action: 'unsnooze' };
+  | ({ action: 'unsnooze' } & Undoing);
 
 /** An alarm with which it could not be done. `uuid`: its device's, if there is such an alarm. */
 type NotDone = { alarmId: number; uuid?: string; error: DomainError };
 
 /**
- * Acts on alarms in the caller's transaction. Each for which it cannot be done stays as it is. It audits nothing, and
- * publishes nothing to streams.
+ * Acts on alarms of a job in the caller's transaction. Each for which it cannot be done stays as it is. It audits
+ * nothing, and publishes nothing to streams.
  */
 export async function actWithin(
   tx: Sql,
   deps: ActDeps,
   act: Act,
-  { action, alarmIds }: { action: AlarmAction; alarmIds: readonly number[] },
+  { action, alarmIds, jobId }: { action: AlarmAction; alarmIds: readonly number[]; jobId: string },
 ): Promise<{ deviceIds: number[]; failed: NotDone[] }> {
   const all = await findAlarmDevices(tx, act, alarmIds);
   const deviceIds = [...new Set(all.map(({ deviceId }) => deviceId))];
-  const loaded = await loadDevices(tx, deviceIds);
-  const work = workOf(deps, action);
+  const work = workOf(deps, action, jobId);
+  const done: Done[] = [];
   const failed: NotDone[] = [];
-  for (const alarmId of alarmIds) {
+  const first = await loadDevices(tx, deviceIds);
+  const changed = new Set<number>();
+  // The newest first: of two alarms of an event that open again, the older one takes the newer one in.
+  for (const alarmId of alarmIds.toSorted((one, other) => other - one)) {
     const found = all.find((one) => one.alarmId === alarmId);
     try {
       if (!found) throw noSuchAlarm();
-      await workOn(tx, { act, loaded, found }, work);
+      const { deviceId } = found;
+      const loaded = changed.has(deviceId) ? await loadDevices(tx, [deviceId]) : first;
+      changed.add(deviceId);
+      const one = await workOn(tx, { act, loaded, found }, work);
+      if (one) done.push(one);
     } catch (error) {
       // Thrown before anything is written.
       if (!(error instanceof DomainError)) throw error;
       failed.push({ alarmId, ...(found ? { uuid: found.uuid } : {}), error });
     }
   }
+  await finish(tx, deps, done, act.by.ts);
   return { deviceIds, failed };
 }
 
-function workOf(deps: ActDeps, action: AlarmAction): Work {
+function workOf(deps: ActDeps, action: AlarmAction, jobId: string): Work {
   switch (action.action) {
     case 'acknowledge':
       return acknowledging(action.note);
     case 'close':
-      return closing(deps, { text: action.note, force: action.force ?? false });
+      return closing(deps, { text: action.note, force: action.force ?? false, jobId });
     case 'reopen':
-      return reopening;
+      return reopening(action);
     case 'snooze':
-      return snoozing(action);
+      return snoozing({ ...action, jobId });
     case 'unsnooze':
-      return unsnoozing;
+      return unsnoozing(action);
   }
 }
 
@@ -343,30 +366,61 @@ function wakenBy(
   });
 }
 
-/** Snoozes an event of a device; replaces an earlier snooze. */
+/** Snoozes an event of a device. An earlier snooze is gone, but comes back if a job that replaced it is undone. */
 async function saveSnooze(
   tx: Sql,
   deviceId: number,
-  snooze: Quiet & { of: EventName; pId: string; ts: number },
+  snooze: Quiet & { of: EventName; pId: string; ts: number; jobId: string | undefined },
 ): Promise<void> {
-  const { of, pId, untilTs, reason, by, ts } = snooze;
+  const { of, pId, untilTs, reason, by, ts, jobId } = snooze;
   await tx.query(
-    `insert into alarm_snooze
-       (device_id, pu_id, st_id, ev_id, p_id, until_at, reason, snoozed_by, snoozed_at)
-     values ($1, $2, $3, $4, $5, ms_to_timestamp($6), $7, $8, ms_to_timestamp($9))
+    `insert into alarm_snooze as s
+       (device_id, pu_id, st_id, ev_id, p_id, until_at, reason, snoozed_by, snoozed_at, job)
+     values ($1, $2, $3, $4, $5, ms_to_timestamp($6), $7, $8, ms_to_timestamp($9), $10)
      on conflict (device_id, pu_id, st_id, ev_id) do update
        set p_id = excluded.p_id, until_at = excluded.until_at, reason = excluded.reason,
-           snoozed_by = excluded.snoozed_by, snoozed_at = excluded.snoozed_at`,
-    [deviceId, of.puId, of.stId, of.evId, pId, untilTs, reason, by, ts],
+           snoozed_by = excluded.snoozed_by, snoozed_at = excluded.snoozed_at, job = excluded.job,
+           replaced = case when excluded.job is null then null
+                           -- Two alarms of an event: the second one finds the snooze of the first.
+                           when s.job = excluded.job then s.replaced
+                           else json_build_object('untilTs', ${ms('s.until_at')}, 'reason', s.reason,
+                                                  'by', s.snoozed_by, 'ts', ${ms('s.snoozed_at')}) end`,
+    [deviceId, of.puId, of.stId, of.evId, pId, untilTs, reason, by, ts, jobId ?? null],
   );
 }
 
-async function removeSnooze(tx: Sql, deviceId: number, of: EventName): Promise<void> {
-  await tx.query(
-    `delete from alarm_snooze where device_id = $1 and pu_id = $2 and st_id = $3 and ev_id = $4`,
-    [deviceId, of.puId, of.stId, of.evId],
+/**
+ * Ends a snooze. To undo a job, only if it is that job's, and what it replaced comes back if it is not over. Returns
+ * until when the event is snoozed then, ms; null: nothing is to be undone.
+ */
+async function endSnooze(
+  tx: Sql,
+  deviceId: number,
+  of: EventName,
+  { undoes, nowTs }: Undoing & { nowTs: number },
+): Promise<{ untilTs: number | null } | null> {
+  const which = `device_id = $1 and pu_id = $2 and st_id = $3 and ev_id = $4`;
+  const name = [deviceId, of.puId, of.stId, of.evId];
+  if (undoes !== undefined) {
+    const { rows } = await tx.query<{ untilTs: number }>(
+      `update alarm_snooze
+          set until_at = ms_to_timestamp((replaced->>'untilTs')::bigint), reason = replaced->>'reason',
+              snoozed_by = replaced->>'by', snoozed_at = ms_to_timestamp((replaced->>'ts')::bigint),
+              job = null, replaced = null
+        where ${which} and job = $5 and (replaced->>'untilTs')::bigint > $6
+       returning until_at as "untilTs"`,
+      [...name, undoes, nowTs],
+    );
+    if (rows[0]) return rows[0];
+  }
+  const { rowCount } = await tx.query(
+    `delete from alarm_snooze where ${which} and ($5::uuid is null or job = $5)`,
+    [...name, undoes ?? null],
   );
+  return rowCount === 1 ? { untilTs: null } : null;
 }
+
+const ms = (column: string) => `trunc(extract(epoch from ${column}) * 1000)::bigint`;
 
 /** Mutes all events of devices; replaces earlier mutes. */
 async function saveMutes(
@@ -405,35 +459,35 @@ export function snoozeAlarm(deps: ActDeps, act: Act, alarmId: number, quiet: Unt
 }
 
 const snoozing =
-  ({ untilTs, reason }: Until): Work =>
+  ({ untilTs, reason, jobId }: Until & { jobId?: string }): Work =>
   async (held, { of, pId, open }) => {
     const quiet = { untilTs, reason };
     const { tx, ts, deviceId } = held;
     // An event of another profile opens no more alarms.
     if (!open && !(await hasProfile(tx, deviceId, pId))) return null;
-    await saveSnooze(tx, deviceId, { ...quiet, of, pId, by: personOf(held.by), ts });
+    await saveSnooze(tx, deviceId, { ...quiet, of, pId, by: personOf(held.by), ts, jobId });
     const set = open && snoozed(open, quiet);
     if (open && set) {
       await changeAlarms(held.tx, [{ alarmId: open.alarmId, change: 'snoozed', ts, set }]);
-      await dropPlanned(tx, [open.alarmId]);
     }
-    return 'alarm-snoozed';
+    return { kind: 'alarm-snoozed', ...(open && set ? { dropped: open.alarmId } : {}) };
   };
 
 /** Notifications of the event resume; an open alarm that was not announced is announced at once. Throws `not-found`. */
 export function unsnoozeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
-  return actOnAlarm(deps, act, alarmId, unsnoozing);
+  return actOnAlarm(deps, act, alarmId, unsnoozing({}));
 }
 
-const unsnoozing: Work = async (held, { of, open }) => {
-  const { tx, ts, deviceId, device } = held;
-  const snooze = device?.snoozes.find((one) => nameKey(one.of) === nameKey(of));
-  if (!snooze) return null;
-  await removeSnooze(tx, deviceId, of);
-  const set = open && unquieted(open, ts, snooze.untilTs);
-  if (open)
-    await changeAlarms(held.tx, [
-      { alarmId: open.alarmId, change: 'unsnoozed', ts, set: set ?? {} },
-    ]);
-  return 'alarm-unsnoozed';
-};
+const unsnoozing =
+  ({ undoes }: Undoing): Work =>
+  async (held, { of, open }) => {
+    const { tx, ts, deviceId, device } = held;
+    const snooze = device?.snoozes.find((one) => nameKey(one.of) === nameKey(of));
+    const ended = snooze && (await endSnooze(tx, deviceId, of, { undoes, nowTs: ts }));
+    if (!ended) return null;
+    const { untilTs } = ended;
+    const set = open && unquieted(open, untilTs ?? ts, snooze.untilTs);
+    const change = untilTs === null ? 'unsnoozed' : 'snoozed';
+    if (open) await changeAlarms(tx, [{ alarmId: open.alarmId, change, ts, set: set ?? {} }]);
+    return { kind: 'alarm-unsnoozed' };
+  };

@@ -14,6 +14,7 @@ import { exampleIds, labelsQuery, namedLabels, timestamp } from '../http/schema.
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 import { type Act, type ActDeps, actWithin, type AlarmAction } from './act.ts';
 import { findAlarmDevices } from './rows.ts';
+import { reopenMs } from './rules.ts';
 import { type AlarmSearch, selectAlarms } from './search.ts';
 
 // One action on many alarms, as a job: which alarms, what is done with each, and for which it could not be done.
@@ -116,7 +117,7 @@ export type AlarmActionDeps = {
     tx: Sql,
     owner: { accountId: number; keyId: string | null },
     jobId: string,
-  ) => Promise<number[] | null>;
+  ) => Promise<{ action: string; alarmIds: number[]; agoMs: number } | null>;
 };
 
 /** Starts an action on many alarms, as a job. */
@@ -131,15 +132,17 @@ export function alarmActionsRoute({ startJob, findJobAlarms }: AlarmActionDeps):
       'The action continues after the answer, as a job: `GET /v2/jobs/{jobId}` (scope devices:read) shows its progress, ' +
       'and the alarms for which it failed. Each alarm is treated as by the route for a single one: `close` leaves open ' +
       'what holds, unless `force` is true. The alarms are those that match the filter now (of more than 100,000 the ' +
-      'newest), those that are named, or those of a job that has ended. `reopen` with the `jobId` of a `close` takes it ' +
-      'back, each alarm for 60 seconds; `unsnooze` with that of a `snooze`. An acknowledgement is not taken back.',
+      'newest), those that are named, or those of a job that has ended. `reopen` with the `jobId` of a `close` takes ' +
+      'back what that job closed, within 60 seconds after it ended (later: 409); `unsnooze` with that of a `snooze` ' +
+      'ends its snoozes, and those that it replaced come back. What others did since stays. An acknowledgement is not ' +
+      'taken back.',
     tag: 'Alarms',
     auth: 'account',
     takesKey: true,
     body: Body,
     example: { action: 'acknowledge', note: 'A power cut.', alarmIds: [exampleIds.alarm] },
     response: z.object({ jobId: z.guid(), timestamp }),
-    errors: [403, 404],
+    errors: [403, 404, 409],
     answerBytes: 1_048_576,
     handler: async ({ account, body, request, once }) => {
       const { untilTs } = body;
@@ -159,9 +162,13 @@ export function alarmActionsRoute({ startJob, findJobAlarms }: AlarmActionDeps):
   });
 }
 
-function storedAction({ action, note, force, untilTs, reason }: Body) {
+/** Which action undoes which. */
+const undone: Partial<Record<ActionName, ActionName>> = { reopen: 'close', unsnooze: 'snooze' };
+
+function storedAction({ action, note, force, untilTs, reason, jobId }: Body) {
   return {
     action,
+    ...(jobId === undefined || !undone[action] ? {} : { undoes: jobId }),
     ...(note === undefined ? {} : { note }),
     ...(force === undefined ? {} : { force }),
     ...(untilTs === undefined ? {} : { untilTs, reason: reason ?? null }),
@@ -171,7 +178,7 @@ function storedAction({ action, note, force, untilTs, reason }: Body) {
 async function select(
   tx: Sql,
   account: Account,
-  { alarmIds, filter, jobId }: Body,
+  { action, alarmIds, filter, jobId }: Body,
   findJobAlarms: AlarmActionDeps['findJobAlarms'],
 ): Promise<{ alarmId: number; uuid: string }[]> {
   const { accountId } = account;
@@ -185,7 +192,9 @@ async function select(
     return selectAlarms(tx, search, mostMatched);
   }
   const owner = { accountId, keyId: within ? account.sessionId : null };
-  const ids = jobId === undefined ? alarmIds : await findJobAlarms(tx, owner, jobId);
+  const job = jobId === undefined ? null : await findJobAlarms(tx, owner, jobId);
+  if (job) refuseUndoing(action, job);
+  const ids = job?.alarmIds ?? alarmIds;
   if (!ids) throw forgotten();
   const known = await findAlarmDevices(tx, { accountId, within }, ids);
   const uuids = new Map(known.map(({ alarmId, uuid }) => [alarmId, uuid]));
@@ -193,27 +202,41 @@ async function select(
   return [...new Set(ids)].map((alarmId) => ({ alarmId, uuid: uuids.get(alarmId) ?? '' }));
 }
 
+/** Throws if the action cannot take this job back. */
+function refuseUndoing(action: ActionName, job: { action: string; agoMs: number }): void {
+  const expected = undone[action];
+  if (expected !== undefined && job.action !== expected) {
+    const message = `is a job that did something else: ${job.action}; expected ${expected}`;
+    const problems = [{ path: '/jobId', message }];
+    throw new DomainError('invalid-input', 'The request is not valid.', { problems });
+  }
+  if (action === 'reopen' && job.agoMs > reopenMs)
+    throw new DomainError('conflict', 'The job ended more than a minute ago.');
+}
+
 type Failed = { alarmId: number; deviceAuthUuid?: string; reason: string; values?: SaidValue[] };
 
-/** Some alarms of such a job. `labels`: only devices with one of these; null: any. */
+/** Some alarms of such a job, `jobId`. `labels`: only devices with one of these; null: any. */
 type Piece = {
   accountId: number;
   labels: string[] | null;
   actor: Actor;
   action: { action: string };
   alarmIds: number[];
+  jobId: string;
 };
 
 /** Does a piece of such a job at `ts` (ms), in the caller's transaction. `after`: what to do after the commit. */
 export async function actOnPiece(
   tx: Sql,
   deps: ActDeps,
-  { accountId, labels, actor, action, alarmIds }: Piece,
+  { accountId, labels, actor, action, alarmIds, jobId }: Piece,
   ts: number,
 ): Promise<{ failed: Failed[]; after: () => void }> {
   const act = { accountId, within: labels, by: { actor, ts } };
   const asked = action as AlarmAction;
-  const { deviceIds, failed } = await actWithin(tx, deps, act, { action: asked, alarmIds });
+  const what = { action: asked, alarmIds, jobId };
+  const { deviceIds, failed } = await actWithin(tx, deps, act, what);
   return {
     failed: failed.map(({ alarmId, uuid, error: { code, values } }) => ({
       alarmId,

@@ -1,13 +1,8 @@
 import type { AlarmChangeKind, AlarmSignal } from '../contract/alarm.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import {
-  type Ask,
-  type ClosedAlarm,
-  notify,
-  notifyResolved,
-  type NotifyRules,
-} from '../notifications/enqueue.ts';
+import { type ClosedAlarm, notifyResolved } from '../notifications/ended.ts';
+import { type Ask, notify, type NotifyRules } from '../notifications/enqueue.ts';
 import { dropPlanned } from '../notifications/outbox.ts';
 import { listEnded } from './holds.ts';
 import {
@@ -85,7 +80,8 @@ export class AlarmDecider {
     const { asks } = at;
     const drafted = readSignals(signals, loaded, stored, at);
     const opened = await giveIds(tx, drafted, deps);
-    const results = await notify(tx, toAsks(asks), { ...deps.notifying, nowTs });
+    const ending = endingOf(drafted);
+    const results = await notify(tx, toAsks(asks), { ...deps.notifying, nowTs, ending });
     const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
     settle(asks, results, verdicts, at);
     await saveDrafts(tx, drafted, { ...deps, nowTs });
@@ -137,6 +133,12 @@ const alarmsOf = ({ draft }: Pick<Drafted, 'draft'>): AlarmDraft[] => [
   ...draft.closed,
   ...draft.open.values(),
 ];
+
+/** Alarms of which people were notified, and which have closed. What opens in this transaction is not among them. */
+const endingOf = (drafted: ReadonlyMap<number, Drafted>): number[] =>
+  [...drafted.values()].flatMap(({ draft }) =>
+    draft.closed.flatMap(({ alarm }) => (alarm.announcement > 0 ? alarm.alarmId : [])),
+  );
 
 type SaveDeps = Pick<DecideDeps, 'notifying'> &
   Partial<Pick<DecideDeps, 'mayTellFirings'>> & { nowTs: WallMs };
@@ -228,7 +230,10 @@ function changedOf(
 /** The alarm stays open: if values go up and down, such a change comes with every measurement. */
 const goesOn = (change: AlarmChangeKind) => change === 'fired' || change === 'ending';
 
-/** Drops planned messages of closed alarms, and notifies those who should hear that they are over. */
+/**
+ * Drops planned messages of closed alarms, and notifies those who should hear that they are over. `notify` has locked
+ * their counters.
+ */
 async function finishClosed(
   tx: Sql,
   drafts: readonly AlarmDraft[],
@@ -241,11 +246,8 @@ async function finishClosed(
     const lasted = { beganTs, overTs, filledTs, lastedWithState: movedTo !== null };
     return [{ alarmId, closedBy, closedTs, ...lasted }];
   });
-  if (closed.length === 0) return;
-  await dropPlanned(
-    tx,
-    closed.map(({ alarmId }) => alarmId),
-  );
+  const alarmIds = closed.map(({ alarmId }) => alarmId);
+  await dropPlanned(tx, alarmIds);
   await notifyResolved(tx, closed, { quotasOf: notifying.quotasOf, nowTs });
 }
 
@@ -477,7 +479,8 @@ async function lookAtDevices(
       if ((one.alarm.nextTs ?? Infinity) <= nowTs)
         lookAtOne(draft, one, { deps, nowTs, newest, repeats, looks });
   const all = [...toAsks(asks), ...repeats];
-  const results = await notify(tx, all, { ...deps.notifying, nowTs });
+  const ending = endingOf(drafted);
+  const results = await notify(tx, all, { ...deps.notifying, nowTs, ending });
   settle(asks, results.slice(0, asks.length), [], { options: deps.rules, nowTs });
   await saveDrafts(tx, drafted, { notifying: deps.notifying, nowTs });
   await saveLooks(tx, looks);

@@ -339,7 +339,18 @@ export type Alarm = {
 };
 
 /** What the end of an alarm clears, and opening it again restores. */
-type ClosedWith = Pick<Alarm, 'endsTs' | 'endsAs' | 'expiresTs' | 'nextTs' | 'waitsForFresh'>;
+type Cleared = Pick<Alarm, 'endsTs' | 'endsAs' | 'expiresTs' | 'nextTs' | 'waitsForFresh'>;
+
+/** `jobId`: of the job that closed it; absent if a person closed this one alarm. */
+type ClosedWith = Cleared & { jobId?: string };
+
+const clearedOf = ({ endsTs, endsAs, expiresTs, nextTs, waitsForFresh }: Cleared): Cleared => ({
+  endsTs,
+  endsAs,
+  expiresTs,
+  nextTs,
+  waitsForFresh,
+});
 
 /** A snooze or a mute: suppresses notifications of an event, or of a device, until then. */
 export type Quiet = { untilTs: number; reason: string | null; by: string };
@@ -617,17 +628,16 @@ const againMs = 30 * 60_000;
 export const isHolding = ({ closedTs, endsTs }: Alarm): boolean =>
   closedTs === null && endsTs === null;
 
-/** A person closes it. */
-export function closedByPerson(alarm: Alarm, ts: number): AlarmChange {
-  const { endsTs, endsAs, expiresTs, nextTs, waitsForFresh } = alarm;
+/** A person closes it; `jobId`: with a job. */
+export function closedByPerson(alarm: Alarm, ts: number, jobId: string | undefined): AlarmChange {
   return {
     ...closedAs('person', ts),
     againTs: isHolding(alarm) ? ts + (alarm.repeatMs ?? againMs) : null,
-    closedWith: { endsTs, endsAs, expiresTs, nextTs, waitsForFresh },
+    closedWith: { ...clearedOf(alarm), ...(jobId === undefined ? {} : { jobId }) },
   };
 }
 
-/** Until when what a person closed can be opened again, ms after it closed. */
+/** Until when what a person closed can be opened again, ms after it closed, or after the job ended that closed it. */
 export const reopenMs = 60_000;
 
 /**
@@ -639,13 +649,13 @@ export function reopened(alarm: Alarm, meanwhile: Alarm | null): AlarmChange | n
   if (closedWith === null) return null;
   if (againTs === null && closedWith.endsTs === null && meanwhile === null) return null;
   const open = { closedTs: null, closedBy: null, againTs: null, closedWith: null };
-  if (!meanwhile) return { ...closedWith, ...open };
+  if (!meanwhile) return { ...clearedOf(closedWith), ...open };
   const { lastFiringTs, event, actions, movedTo, endsTs, endsAs, expiresTs } = meanwhile;
   const { overTs, overArrivedTs } = meanwhile;
   const since = { lastFiringTs, event, actions, movedTo, endsTs, endsAs, expiresTs };
   const firings = alarm.firings + meanwhile.firings;
   const known = knownOf(alarm, closedWith, meanwhile);
-  return { ...closedWith, ...since, firings, overTs, overArrivedTs, ...known, ...open };
+  return { ...clearedOf(closedWith), ...since, firings, overTs, overArrivedTs, ...known, ...open };
 }
 
 /** What people know of an alarm that takes another one in, and when its timer runs: what they know of either. */

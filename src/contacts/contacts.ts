@@ -3,7 +3,7 @@ import { ChannelName, Severity } from '../contract/actions.ts';
 import { EmailAddress, Labels } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { timestamp } from '../http/schema.ts';
-import type { GivenUp } from '../notifications/outbox.ts';
+import { type GivenUp, isUnderWay } from '../notifications/outbox.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /** A contact as it is stored. `place`: its position in its list. */
@@ -90,7 +90,7 @@ export async function listAlarmsOf(tx: Sql, contactIds: number[]): Promise<numbe
   return rows.map(({ alarmId }) => alarmId);
 }
 
-/** Removes contacts and gives up their unsent messages, which it returns. */
+/** Removes contacts and gives up their unsent messages, which it returns, but not those that are being delivered. */
 export async function removeContacts(
   tx: Sql,
   contactIds: number[],
@@ -104,11 +104,16 @@ export async function removeContacts(
        select id from notification where contact_id = any($1) and state = 'queued'
         union all
        select id from notification where contact_id = any($1) and state = 'planned'
+     ), locked as (
+       select id from notification n
+        where id in (select id from unsent) and state in ('queued', 'planned')
+          and not ${isUnderWay('n', '$2')}
+        order by id for update
      )
      update notification n
         set state = 'failed', reason = 'contact-gone', changed_at = ms_to_timestamp($2)
-       from unsent
-      where n.id = unsent.id and n.state in ('queued', 'planned')
+       from locked l
+      where n.id = l.id
      returning n.alarm_id as "alarmId", n.announcement`,
     [contactIds, nowTs],
   );

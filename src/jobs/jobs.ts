@@ -179,6 +179,7 @@ async function findNext(sql: Sql): Promise<{ id: number; accountId: number } | n
 /** The next piece of a job. */
 export type JobPiece = {
   id: number;
+  jobId: string;
   accountId: number;
   action: JobAction;
   labels: string[] | null;
@@ -194,7 +195,7 @@ export type JobPiece = {
  */
 async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece | null> {
   const { rows } = await tx.query<JobPiece>(
-    `select id, account_id as "accountId", action, labels, actor,
+    `select id, uuid as "jobId", account_id as "accountId", action, labels, actor,
             devices[done + 1 : done + $2]::text[] as uuids,
             coalesce(alarms[done + 1 : done + $2]::float8[], '{}') as "alarmIds"
        from job
@@ -413,14 +414,19 @@ export async function listJobDevices(
   return rows[0]?.uuids ?? null;
 }
 
+/** A job on alarms that has ended `agoMs` ago. */
+type JobAlarms = { action: string; alarmIds: number[]; agoMs: number };
+
 /** The same for the alarms of a job, without those for which it is known to have failed. */
 export async function findJobAlarms(
   sql: Sql,
   { accountId, keyId }: JobOwner,
   jobId: string,
-): Promise<number[] | null> {
-  const { rows } = await sql.query<{ alarmIds: number[] }>(
-    `select array(select a.id from unnest(alarms) with ordinality as a (id, place)
+): Promise<JobAlarms | null> {
+  const { rows } = await sql.query<JobAlarms>(
+    `select action->>'action' as action,
+            extract(epoch from clock_timestamp() - ended_at)::float8 * 1000 as "agoMs",
+            array(select a.id from unnest(alarms) with ordinality as a (id, place)
                    where a.id not in (select coalesce((f->>'alarmId')::bigint, 0)
                                         from json_array_elements(failed) f)
                    order by a.place)::float8[] as "alarmIds"
@@ -428,7 +434,7 @@ export async function findJobAlarms(
       where ${isOwn} and uuid = $3 and not ${isRunning} and cardinality(alarms) > 0`,
     [accountId, keyId, jobId],
   );
-  return rows[0]?.alarmIds ?? null;
+  return rows[0] ?? null;
 }
 
 /** The action of a job that has ended; null if there is none. */

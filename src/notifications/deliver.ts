@@ -24,7 +24,7 @@ import {
   endAnnouncement,
   forgetRecipients,
   giveUpOld,
-  listAlarmIds,
+  lockAlarmsOf,
   queuePlanned,
   settleDelivery,
 } from './outbox.ts';
@@ -207,8 +207,7 @@ async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<void> {
   const { kind } = delivery;
   const settle = async (outcome: Omit<DeliveryOutcome, 'nowTs' | 'via'>, via: string) => {
     await db.transaction(async (tx) => {
-      const alarmIds = await listAlarmIds(tx, delivery);
-      if (alarmIds.length > 0) await lockAlarms(tx, alarmIds);
+      await lockAlarmsOf(tx, delivery);
       const nowTs = clock();
       const settled = await settleDelivery(tx, delivery, { ...outcome, via, nowTs });
       if (outcome.state !== 'queued')

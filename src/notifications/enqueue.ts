@@ -8,7 +8,6 @@ import {
   notificationsAsked,
   severityOf,
 } from '../contract/actions.ts';
-import type { Closing } from '../contract/alarm.ts';
 import type { NotNotified, SenseEvent } from '../contract/event.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
@@ -22,8 +21,8 @@ import {
   counterName,
   countersOf,
   type QuotasOf,
-  takeFromDailyLimits,
 } from './daily-limits.ts';
+import { holdMessages } from './outbox.ts';
 import { isLimit, type Reason, reasons } from './reasons.ts';
 import {
   candidatesOf,
@@ -39,38 +38,35 @@ import {
   groupByAccount,
   type Unsent,
 } from './recipients.ts';
-import {
-  bodyOf,
-  describeOver,
-  describeTime,
-  type Over,
-  titleOf,
-  type Wording,
-  wordsOf,
-} from './text.ts';
+import { bodyOf, titleOf, type Wording } from './text.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /**
  * Writes messages to people in the caller's transaction: a rollback sends nothing, and a commit loses nothing. There is
  * one row for each recipient; messages that are not sent share one row for each device, channel, reason and day. Once
- * the day's messages are used up, it locks nothing that others need.
+ * the day's messages are used up, it locks nothing that others need. `held`: messages whose counters the transaction
+ * needs later; it locks them with its own.
  */
 export async function enqueueNotifications(
   tx: Sql,
   notifications: Iterable<NewNotification>,
-  options: EnqueueOptions,
+  { held = [], ...options }: EnqueueOptions & { held?: readonly Counted[] },
 ): Promise<void> {
   const { quotasOf, nowTs, note } = options;
   const unsent = createUnsentList(note);
   const byAccount = groupByAccount(notifications, options, unsent);
-  if (byAccount.size === 0) return;
+  if (byAccount.size === 0) {
+    await lockCountsOf(tx, held, { quotasOf, nowTs });
+    return;
+  }
   const senders = await findSenders(tx, [...byAccount.keys()], nowTs, alarmsIn(byAccount));
   const devices = await findWords(tx, byAccount, unsent.list());
   const candidates = [...byAccount].flatMap(([accountId, asked]) => {
     const sender = senders.get(accountId);
     return sender ? candidatesOf(asked, sender, devices, options, unsent) : [];
   });
-  const counts = await lockCountsOf(tx, candidates.map(countedOf), { quotasOf, nowTs });
+  const counted = [...candidates.map(countedOf), ...held];
+  const counts = await lockCountsOf(tx, counted, { quotasOf, nowTs });
   const queued = applyDailyLimits(candidates, counts.used, quotasOf, unsent, note);
   await writeNotifications(tx, {
     queued,
@@ -89,10 +85,13 @@ const alarmsIn = (byAccount: ReadonlyMap<number, AskedOfAccount>): number[] => [
   ),
 ];
 
-/** How much of these messages' daily limits is used. The counters stay locked until the transaction ends. */
+/**
+ * How much of these messages' daily limits is used. The counters stay locked until the transaction ends; a transaction
+ * locks all of its counters in the first call, because two calls have no common order.
+ */
 export async function lockCountsOf(
   tx: Sql,
-  messages: Counted[],
+  messages: readonly Counted[],
   { quotasOf, nowTs }: { quotasOf: QuotasOf; nowTs: WallMs },
 ) {
   const counters = new Map<string, Counter>();
@@ -348,22 +347,27 @@ export type NotifyRules = Omit<NotifyOptions, 'nowTs'>;
 
 /**
  * Queues the messages of each ask in the caller's transaction. Returns for each ask, in order, how many messages it
- * makes, or why it makes none.
+ * makes, or why it makes none. `ending`: alarms whose messages the transaction ends afterwards.
  */
 export async function notify(
   tx: Sql,
   asks: readonly Ask[],
-  options: NotifyOptions,
+  { ending = [], ...options }: NotifyOptions & { ending?: readonly number[] },
 ): Promise<NotifyResult[]> {
-  if (asks.length === 0) return [];
+  if (asks.length === 0 && ending.length === 0) return [];
   const { ownChannels, ...rest } = options;
-  const configured = await findConfigured(tx, ownChannels, options.nowTs);
+  const held = ending.length === 0 ? [] : await holdMessages(tx, ending);
+  const configured =
+    asks.length === 0
+      ? new Set<ChannelName>()
+      : await findConfigured(tx, ownChannels, options.nowTs);
   const tallies = asks.map(() => ({ queued: 0, planned: 0, reasons: new Set<Reason>() }));
   const placeOf = new Map<NewNotification, number>();
   for (const [place, ask] of asks.entries())
     for (const notification of notificationsOf(ask)) placeOf.set(notification, place);
   await enqueueNotifications(tx, placeOf.keys(), {
     ...rest,
+    held,
     configured,
     note: (notification, decided) => {
       const tally = tallies[placeOf.get(notification) ?? -1];
@@ -400,118 +404,6 @@ function strongestReason(reasons: ReadonlySet<Reason>): NotNotified {
     Object.values(channels).some(({ unconfigured }) => unconfigured === reason);
   return all.some(isMissing) ? 'not-configured' : 'no-recipient';
 }
-
-/** A closed alarm. `lastedWithState`: it lasted as long as its device was in a state. */
-export type ClosedAlarm = Over & {
-  alarmId: number;
-  closedBy: Closing;
-  lastedWithState: boolean;
-};
-
-/** A contact that was notified of an alarm, and what it received. */
-type NotifiedContact = {
-  alarmId: number;
-  announcement: number;
-  contactId: number;
-  kind: 'email' | 'webhook';
-  address: string;
-  accountId: number;
-  deviceId: number;
-  title: string;
-  data: NoticeData;
-  language: string | null;
-  timeZone: string | null;
-};
-
-/**
- * Queues the message that an alarm is over to contacts with `whenOver` that were notified of it, within the day's
- * limits. If a person, another profile or a configuration closed it, only webhooks receive the message.
- */
-export async function notifyResolved(
-  tx: Sql,
-  closed: readonly ClosedAlarm[],
-  { quotasOf, nowTs }: { quotasOf: QuotasOf; nowTs: WallMs },
-): Promise<void> {
-  if (closed.length === 0) return;
-  const contacts = await listNotifiedContacts(tx, closed);
-  if (contacts.length === 0) return;
-  const countedIn = ({ accountId, kind: channel, address: recipient }: NotifiedContact) => ({
-    accountId,
-    channel,
-    recipient,
-  });
-  const counts = await lockCountsOf(tx, contacts.map(countedIn), { quotasOf, nowTs });
-  const byId = new Map(closed.map((one) => [one.alarmId, one]));
-  const bodies = new Map<string, string>();
-  const bodyFor = ({ language, timeZone }: NotifiedContact, closed: ClosedAlarm): string => {
-    const { beganTs, overTs, filledTs, closedTs } = closed;
-    const key = `${beganTs} ${overTs} ${filledTs} ${closedTs} ${language} ${timeZone}`;
-    const body = bodies.get(key) ?? resolvedBody(closed, { language, timeZone, nowTs });
-    bodies.set(key, body);
-    return body;
-  };
-  const messages = contacts.flatMap((contact) => {
-    const one = byId.get(contact.alarmId);
-    const taken = takeFromDailyLimits(countedIn(contact), counts.used, quotasOf);
-    return one && !('full' in taken) ? [messageOf(contact, one, bodyFor(contact, one))] : [];
-  });
-  await writeDirect(tx, messages, { counted: counts.listCounted(), nowTs });
-}
-
-function resolvedBody(
-  closed: Over,
-  { language, timeZone, nowTs }: Pick<NotifiedContact, 'language' | 'timeZone'> & { nowTs: WallMs },
-): string {
-  const words = wordsOf(language);
-  return describeOver(closed, (ts) => describeTime(ts, nowTs, timeZone, words), words);
-}
-
-function messageOf(contact: NotifiedContact, closed: ClosedAlarm, body: string): NewDirect {
-  const { accountId, kind, contactId, address, title, language, data } = contact;
-  const words = wordsOf(language);
-  return {
-    accountId,
-    channel: kind,
-    type: 'closed',
-    contactId,
-    recipient: address,
-    title: words.overTitle(title),
-    body,
-    about: {
-      deviceId: contact.deviceId,
-      alarmId: contact.alarmId,
-      announcement: contact.announcement,
-      data: { ...data, closedBy: closed.closedBy, beganTs: closed.beganTs, overTs: closed.overTs },
-    },
-  };
-}
-
-/** Each contact once, with the first message that it received. */
-async function listNotifiedContacts(
-  tx: Sql,
-  closed: readonly ClosedAlarm[],
-): Promise<NotifiedContact[]> {
-  const { rows } = await tx.query<NotifiedContact>({
-    name: 'outbox-list-told-contacts',
-    text: `
-      select distinct on (n.alarm_id, c.id) n.alarm_id as "alarmId", n.announcement,
-             c.id as "contactId", c.kind, c.address, c.account_id as "accountId",
-             n.device_id as "deviceId", n.title, n.data, a.language, a.time_zone as "timeZone"
-        from unnest($1::bigint[], $2::boolean[]) as l (alarm_id, is_over)
-        join notification n on n.alarm_id = l.alarm_id
-        join contact c on c.id = n.contact_id
-        join account a on a.id = c.account_id
-       where n.type in ('opened', 'repeated', 'escalated') and n.state in ('queued', 'sent', 'logged')
-         and n.data is not null and c.when_over
-         and (c.kind = 'webhook' or (l.is_over and c.confirmed_at is not null))
-       order by n.alarm_id, c.id, n.id`,
-    values: [closed.map(({ alarmId }) => alarmId), closed.map(isOver)],
-  });
-  return rows;
-}
-
-const isOver = ({ closedBy, lastedWithState }: ClosedAlarm): boolean =>
-  closedBy === 'cleared' || (closedBy === 'left-state' && lastedWithState);
 
 /** A message to a contact that no firing requests; `title` and `body` are empty if they are made on delivery. */
 export type NewDirect = {

@@ -12,11 +12,18 @@
  * A recipient's row (`contact`, `recipient_turn`) is its lock, so no two processes send to one recipient at a time. A
  * recipient's oldest due message is next, and the messages about an alarm stay in order: the
  * message that it has begun goes before the message that it is over.
+ *
+ * Whoever changes alarms or messages about them locks, in this order, all rows of one kind before the next:
+ * 1. the devices, by ascending number (`loadDevices`, `lockAlarms`, `lockAlarmsOf`),
+ * 2. the alarms, by ascending number (`loadDevices`, `lockRows`),
+ * 3. planned messages, by ascending number (`holdMessages`),
+ * 4. the counters of messages, by name, in one statement (`lockCountsOf`, `refund`),
+ * so that no two transactions wait for each other.
  */
 
 import { noteNotified, takeBack } from '../alarms/store.ts';
 import type { Sql } from '../db/sql.ts';
-import type { Delivery, MessageQuotas, Places, RecipientKey } from './channels/channel.ts';
+import type { Counted, Delivery, MessageQuotas, Places, RecipientKey } from './channels/channel.ts';
 import { channels } from './channels/channels.ts';
 import { countersOf } from './daily-limits.ts';
 import type { Reason } from './reasons.ts';
@@ -201,7 +208,7 @@ export async function claimMessages(
                      and t.recipient = d.recipient
       ), begun as (
         update notification n
-           set attempts = n.attempts + 1
+           set attempts = n.attempts + 1, changed_at = ms_to_timestamp($1)
           from taken t
          where n.id = t.notification_id and n.state = 'queued'
         returning n.*
@@ -330,6 +337,29 @@ async function refund(tx: Sql, messages: readonly CountedMessage[]): Promise<voi
 }
 
 /**
+ * Locks the planned messages of these alarms by ascending number. Returns what they are counted by, and what messages
+ * are counted by that say that the alarms are over. The caller has locked the alarms' devices.
+ */
+export async function holdMessages(tx: Sql, alarmIds: readonly number[]): Promise<Counted[]> {
+  const { rows } = await tx.query<Counted>({
+    name: 'outbox-hold-messages',
+    text: `
+      with planned as (
+        select account_id, kind, recipient from notification
+         where alarm_id = any($1::bigint[]) and state = 'planned'
+         order by id for update)
+      select account_id as "accountId", kind as channel, recipient from planned
+       union
+      select c.account_id, c.kind, c.address
+        from notification n
+        join contact c on c.id = n.contact_id
+       where n.alarm_id = any($1::bigint[]) and c.when_over`,
+    values: [alarmIds],
+  });
+  return rows;
+}
+
+/**
  * Drops planned messages of alarms that were acknowledged, snoozed or closed, and takes them off the limits. Queued
  * messages are sent, and say what has happened.
  */
@@ -351,7 +381,10 @@ export async function takeMessages(
   otherId: number,
 ): Promise<void> {
   await tx.query(
-    `update notification set alarm_id = $1, announcement = announcement + $3 where alarm_id = $2`,
+    `with theirs as (select id from notification where alarm_id = $2 order by id for update)
+     update notification n
+        set alarm_id = $1, announcement = n.announcement + $3
+       from theirs t where n.id = t.id`,
     [alarmId, otherId, announcement],
   );
 }
@@ -363,8 +396,12 @@ export async function putOffPlanned(
   untilMs: number,
 ): Promise<void> {
   await tx.query(
-    `update notification set due_at = greatest(due_at, ms_to_timestamp($2))
-      where device_id = any($1::bigint[]) and state = 'planned'`,
+    `with theirs as (
+       select id from notification
+        where device_id = any($1::bigint[]) and state = 'planned' order by id for update)
+     update notification n
+        set due_at = greatest(n.due_at, ms_to_timestamp($2))
+       from theirs t where n.id = t.id`,
     [deviceIds, untilMs],
   );
 }
@@ -387,20 +424,41 @@ export async function queuePlanned(sql: Sql, nowTs: WallMs): Promise<void> {
   );
 }
 
+/** No attempt takes this long, ms: the process that began it has ended. */
+const longestAttemptMs = 300_000;
+
+/**
+ * An attempt to deliver the message, or the one that includes it, was begun and may still succeed. One that has failed
+ * is due later than that was written. `now`: ms.
+ */
+export const isUnderWay = (row: string, now: string): string => `
+  exists (
+    select from notification begun
+     where begun.id = coalesce(${row}.grouped_in, ${row}.id) and begun.attempts > 0
+       and begun.due_at <= begun.changed_at
+       and begun.changed_at between ms_to_timestamp(${now}::bigint - ${longestAttemptMs})
+                                and ms_to_timestamp(${now}::bigint + ${longestAttemptMs}))`;
+
 /** A message that ended without an attempt: perhaps its alarm has now reached nobody. */
 export type GivenUp = { alarmId: number | null; announcement: number | null };
 
 /** Gives up messages that waited too long, and messages to contacts that are gone. */
 export async function giveUpOld(sql: Sql, beforeMs: number, nowTs: WallMs): Promise<GivenUp[]> {
   const { rows } = await sql.query<GivenUp & CountedMessage>(
-    `update notification n
+    `with given_up as (
+       select id from notification n
+        where n.state in ('queued', 'planned') and n.due_at is not null
+          and ((n.state = 'queued' and n.created_at < ms_to_timestamp($1))
+               or (n.contact_id is not null
+                   and not exists (select from contact c where c.id = n.contact_id)))
+          and not ${isUnderWay('n', '$2')}
+        order by id for update)
+     update notification n
         set state = 'failed', changed_at = ms_to_timestamp($2),
             reason = case when n.state = 'queued' and n.created_at < ms_to_timestamp($1)
                           then 'too-late' else 'contact-gone' end
-      where n.state in ('queued', 'planned') and n.due_at is not null
-        and ((n.state = 'queued' and n.created_at < ms_to_timestamp($1))
-             or (n.contact_id is not null
-                 and not exists (select from contact c where c.id = n.contact_id)))
+       from given_up g
+      where n.id = g.id
      returning alarm_id as "alarmId", announcement, account_id as "accountId", kind, recipient,
                counted_on::text as "countedOn"`,
     [beforeMs, nowTs],
@@ -431,14 +489,20 @@ export const restAfterFailuresMs = 900_000;
 const gatherAfter = 10;
 const gatherMs = 600_000;
 
-/** The alarms of a message and of those grouped with it. */
-export async function listAlarmIds(tx: Sql, { id, alarmId }: Delivery): Promise<number[]> {
-  const { rows } = await tx.query<{ alarmId: number }>(
-    `select distinct alarm_id as "alarmId" from notification
-      where grouped_in = $1 and alarm_id is not null`,
-    [id],
-  );
-  return [...new Set([...rows.map((row) => row.alarmId), ...(alarmId === null ? [] : [alarmId])])];
+/**
+ * Prevents changes to the alarms of a message, and of those grouped with it, until the transaction ends. It locks their
+ * devices: another alarm may have taken theirs in since the attempt began.
+ */
+export async function lockAlarmsOf(tx: Sql, { id }: Pick<Delivery, 'id'>): Promise<void> {
+  await tx.query({
+    name: 'outbox-lock-devices-of',
+    text: `
+      select from device
+       where id in (select device_id from notification
+                     where (id = $1 or grouped_in = $1) and alarm_id is not null)
+       order by id for no key update`,
+    values: [id],
+  });
 }
 
 /**

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ListedAlarm } from '../../src/alarms/routes.ts';
+import type { Database } from '../../src/db/database.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { ask, openAccount } from '../idempotency/repeat.ts';
 import {
   addDevice,
@@ -14,8 +16,11 @@ import {
 const ends: (() => Promise<unknown>)[] = [];
 let house: House;
 let freezers: Freezer[];
+let db: Database;
 beforeAll(async () => {
   house = await openHouse(ends);
+  db = openTestDatabase(house.service.databaseUrl);
+  ends.push(db.close);
   freezers = [];
   for (let n = 0; n < 24; n += 1) freezers.push(await addDevice(house, [tooWarm()]));
   for (const freezer of freezers) await send(freezer, 9);
@@ -127,6 +132,86 @@ test('named alarms are snoozed, those that do not exist fail by name, and the jo
   expect((await snoozed())[0]).toMatchObject({ reason: 'defrosting' });
   await act({ action: 'unsnooze', jobId });
   expect(await snoozed()).toEqual([]);
+});
+
+test('of two alarms of an event that a job opens again, the older one takes the newer one in', async () => {
+  const freezer = await addDevice(house, [tooWarm()]);
+  const query = `?device=${freezer.uuid}`;
+  const ids: number[] = [];
+  for (let n = 0; n < 2; n += 1) {
+    await send(freezer, 9);
+    await expect.poll(() => listIds(`${query}&state=open`)).toHaveLength(1);
+    const open = await listIds(`${query}&state=open`);
+    ids.push(...open);
+    await act({ action: 'close', force: true, alarmIds: open });
+  }
+  const job = await act({ action: 'reopen', alarmIds: ids });
+  expect(job).toMatchObject({ done: 2, failed: [] });
+  expect(job).not.toHaveProperty('failedAlarms');
+  expect(await listAlarms(house, query)).toMatchObject([{ alarmId: ids[0], firings: 2 }]);
+});
+
+const closeByForce = (alarmIds: number[]) => act({ action: 'close', force: true, alarmIds });
+
+test('undoing a job leaves what others did since, however long the job took', async () => {
+  const [first = 0, second = 0, third = 0] = await listIds('?state=acknowledged');
+  const alarmIds = [first, second, third];
+  const jobId = await begin({ action: 'close', force: true, alarmIds });
+  expect(await finish(jobId)).toMatchObject({ done: 3, failed: [] });
+  // Somebody opens one again and closes it for another reason.
+  await house.app.call('POST', `/v2/alarms/${second}/reopen`);
+  await closeByForce([second]);
+  // The job closed the others five minutes before it ended.
+  await db.query(
+    `update alarm set closed_at = closed_at - interval '5 minutes' where id = any($1::bigint[])`,
+    [[first, third]],
+  );
+  const back = await act({ action: 'reopen', jobId });
+  expect(back).toMatchObject({
+    done: 3,
+    failedAlarms: [{ alarmId: second, reason: 'conflict' }],
+  });
+  const states = await Promise.all(
+    alarmIds.map((alarmId) =>
+      house.app.call<{ alarm: ListedAlarm }>('GET', `/v2/alarms/${alarmId}`),
+    ),
+  );
+  expect(states.map(({ alarm }) => alarm.state)).toEqual([
+    'acknowledged',
+    'closed',
+    'acknowledged',
+  ]);
+  await db.query(`update job set ended_at = ended_at - interval '1 minute' where uuid = $1`, [
+    jobId,
+  ]);
+  await expect(begin({ action: 'reopen', jobId })).rejects.toThrow(/^409 .*more than a minute ago/);
+  await expect(begin({ action: 'unsnooze', jobId })).rejects.toThrow(/^400 .*\/jobId/);
+});
+
+test('undoing a snooze brings back the snoozes that it replaced, and leaves those made since', async () => {
+  const [first = 0, second = 0, third = 0] = await listIds('?state=acknowledged');
+  const inHours = (hours: number) => Math.floor(Date.now() / 1_000) * 1_000 + hours * 3_600_000;
+  const [soon, later, latest] = [inHours(1), inHours(2), inHours(3)];
+  const snooze = (alarmId: number, untilTs: number, reason: string) =>
+    house.app.call('POST', `/v2/alarms/${alarmId}/snooze`, { untilTs, reason });
+  await snooze(first, soon, 'defrosting');
+  const alarmIds = [first, second, third];
+  const jobId = await begin({ action: 'snooze', untilTs: later, reason: 'cleaning', alarmIds });
+  await finish(jobId);
+  await snooze(third, latest, 'being repaired');
+  await act({ action: 'unsnooze', jobId });
+  const snoozed = async (alarmId: number) => {
+    const path = `/v2/alarms/${alarmId}`;
+    return (await house.app.call<{ alarm: ListedAlarm }>('GET', path)).alarm.snoozed;
+  };
+  expect(await snoozed(first)).toMatchObject({ untilTs: soon, reason: 'defrosting' });
+  expect(await snoozed(second)).toBeNull();
+  expect(await snoozed(third)).toMatchObject({ untilTs: latest, reason: 'being repaired' });
+  const { rows } = await db.query<{ nextTs: number }>(
+    'select next_at as "nextTs" from alarm where id = any($1::bigint[]) order by next_at',
+    [[first, third]],
+  );
+  expect(rows).toEqual([{ nextTs: soon }, { nextTs: latest }]);
 });
 
 test('says what is wrong with a request, and takes no key without the scope', async () => {
