@@ -40,8 +40,8 @@ type Group = {
 export function LimitsDialog({ number, onClose }: ActionDialogProps) {
   // What was selected when it opened.
   const [target] = useState(() => toTarget(selection.value));
-  const [id] = useState(() => crypto.getRandomValues(new Uint32Array(1)).join());
-  const query = useQuery(`limits/${id}`, (signal) => readGroups(target, signal));
+  const [place] = useState(() => (opened += 1));
+  const query = useQuery(`limits/${place}`, (signal) => readGroups(target, signal));
   return (
     <Dialog
       title={t('act.limits.title', { devices: count('fleet.devices', number) })}
@@ -52,6 +52,9 @@ export function LimitsDialog({ number, onClose }: ActionDialogProps) {
     </Dialog>
   );
 }
+
+/** Each time it opens it asks anew. */
+let opened = 0;
 
 /** As many profiles as anybody looks through; the rarest are left out. */
 const mostGroups = 12;
