@@ -226,6 +226,8 @@ export const AuditKind = z
     'profile-installed',
     'label-limits-changed',
     'configuration-changed',
+    'purpose-changed',
+    'purpose-removed',
     'push-token-added',
     'push-token-removed',
     'key-made',
