@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Actor, doneBy, insertEntry } from '../audit/audit.ts';
-import { maxLabelLength } from '../contract/values.ts';
+import { Label } from '../contract/values.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Keep } from '../http/answer.ts';
@@ -158,14 +158,7 @@ export async function withLabelLimits<T>(
 const mostLabels = 100;
 
 const LabelLimits = z
-  .array(
-    z
-      .strictObject({
-        label: z.string().min(1).max(maxLabelLength),
-        purposeUuid: uuidParam,
-      })
-      .meta({ id: 'LimitsOfLabel' }),
-  )
+  .array(z.strictObject({ label: Label, purposeUuid: uuidParam }).meta({ id: 'LimitsOfLabel' }))
   .max(mostLabels)
   .refine((limits) => new Set(limits.map(({ label }) => label)).size === limits.length, {
     message: 'each label once',
