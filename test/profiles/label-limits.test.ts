@@ -187,7 +187,7 @@ test('labels that get limits while devices get labels miss none of them', async 
     }),
   ]);
   expect(made).toHaveLength(40);
-  for (const uuid of made as string[])
+  for (const uuid of made)
     expect(await limitOf(uuid)).toEqual([8, { label: 'freezer' }]);
 });
 
