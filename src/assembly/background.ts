@@ -14,6 +14,7 @@ import { createDeviceRemoval, detachDevices, type DeviceRemoval } from '../devic
 import type { StoredAction } from '../devices/actions-schema.ts';
 import { createClearing } from '../history/clear-removed.ts';
 import { type Chore, type FailedJob, startUpkeep } from '../history/upkeep.ts';
+import { forgetInputs } from '../ingest/keep-inputs.ts';
 import { forgetKeys } from '../idempotency/run-once.ts';
 import {
   createStartJob,
@@ -52,6 +53,7 @@ import { forgetTickets } from '../streams/tickets.ts';
 import { forgetOldAlarms, mailOptions } from './people.ts';
 import type { Shared } from './shared.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
+import { forgetVersions } from '../versions/versions.ts';
 
 type JobDeps = {
   removal: Pick<DeviceRemoval, 'removeWithin' | 'finishRemoval'>;
@@ -277,6 +279,14 @@ function forgetOldEntries({ config, db }: Shared): Chore {
   };
 }
 
+/** A chore of the upkeep: former versions are kept as long as events. */
+function forgetOldVersions({ db }: Shared): Chore {
+  return async (nowTs, { kept, signal }) => {
+    if (kept.eventsDays === Infinity) return;
+    await forgetVersions(db, nowTs - kept.eventsDays * dayMs, signal);
+  };
+}
+
 const clearEveryMs = 30_000;
 
 /** Keeps the history for as long as configured, and deletes what removed devices and accounts left. */
@@ -331,6 +341,7 @@ export async function startHistoryCare(
   const chores: Chore[] = [
     (nowTs, { kept }) => compactActivity(db, kept, nowTs),
     (nowTs) => forgetGaps(db, nowTs),
+    (nowTs, { kept, signal }) => forgetInputs(db, kept, nowTs, signal),
     (nowTs, { signal }) => forgetKeys(db, nowTs, signal),
     (nowTs) => forgetTickets(db, nowTs),
     (_nowTs, { signal }) => forgetTokensOfEnded(db, isLiveSession, signal),
@@ -339,6 +350,7 @@ export async function startHistoryCare(
     forgetOldEntries(shared),
     forgetOldJobs(shared),
     forgetOldAlarms(shared),
+    forgetOldVersions(shared),
   ];
   const onDoubt = () =>
     historyLog.warn(

@@ -111,7 +111,7 @@ function openIngestDb({ storage }: Shared, known: readonly { clear(): void }[]):
 }
 
 function optionsOf(
-  { config, limitsOf, memory, kept, believed }: Shared,
+  { config, limitsOf, memory, kept, believed, clock }: Shared,
   listening: Pick<ConnectorUptime, 'of'>,
 ): IngestOptions {
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
@@ -119,6 +119,7 @@ function optionsOf(
   return {
     limits: {
       maxAheadMs,
+      nowTs: clock,
       ringMaxAgeMs,
       rejectionsPerMessage,
       rejectionBytesPerDevice,

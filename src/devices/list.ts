@@ -1,4 +1,4 @@
-import { awaitingAnswer } from '../contract/profile.ts';
+import { awaitingAnswer, neededStates } from '../contract/profile.ts';
 import { presenceOf } from '../contract/values.ts';
 import { type Sql, textList } from '../db/sql.ts';
 import { refuseLabelList } from './select.ts';
@@ -8,6 +8,7 @@ import { labelsOf } from '../http/router.ts';
 import { linkNext } from '../http/schema.ts';
 import { yieldToEventLoop } from '../lib/event-loop.ts';
 import type { Exports } from '../quotas/exports.ts';
+import { createFairRunner } from '../quotas/quotas.ts';
 import {
   type ConnectorAddress,
   DeviceList,
@@ -41,6 +42,7 @@ export function listRoute({
   listConnectors,
   findByValues,
 }: ListDevicesDeps): Route {
+  const runFairly = createFairRunner(1);
   return defineRoute({
     name: 'listDevices',
     scope: 'devices:read',
@@ -76,13 +78,16 @@ export function listRoute({
         await refuseLabelList(db, accountId, { label, labels });
       const connectors = listConnectors();
       const intermittent = intermittentAmong(connectors);
-      const ids = await findByValues(db, { accountId, labels, ...query });
-      const filter = { ...query, ids, accountId, labels, nowTs: request.now(), intermittent };
       const limit = query.limit ?? defaultLimit;
-      const [found, counts] = await Promise.all([
-        findDevices(db, filter, limit),
-        query.counts ? countDevices(db, filter) : undefined,
-      ]);
+      const find = async () => {
+        const ids = await findByValues(db, { accountId, labels, ...query });
+        const filter = { ...query, ids, accountId, labels, nowTs: request.now(), intermittent };
+        return Promise.all([
+          findDevices(db, filter, limit),
+          query.counts ? countDevices(db, filter) : undefined,
+        ]);
+      };
+      const [found, counts] = await (isCostly(query) ? runFairly(accountId, find) : find());
       const page = found.slice(0, limit);
       const last = page.at(-1);
       if (last && found.length > limit) linkNext(request, [last.sortKey, last.id]);
@@ -96,6 +101,10 @@ export function listRoute({
     },
   });
 }
+
+/** Whether something of each device is looked up for each page: an account gets one such page at a time. */
+const isCostly = ({ value, beyond, purpose, sort }: FleetQuery) =>
+  value !== undefined || beyond !== undefined || purpose !== undefined || sort?.key === 'value';
 
 type ConnectorsById = ReadonlyMap<number, Pick<ConnectorAddress, 'kind' | 'protocol'>>;
 
@@ -292,10 +301,15 @@ export async function findDevices(
 ): Promise<FoundDevice[]> {
   const { cursor } = filter;
   const { key, isDescending } = filter.sort ?? { key: 'registeredTs', isDescending: false };
-  const { sql: sortKey, type } = sortKeys[key];
   const [direction, beyond] = isDescending ? ['desc', '<'] : ['asc', '>'];
   const own = valuesOf(filter);
-  const [afterKey, afterId, most] = [1, 2, 3].map((n) => `$${own.length + n}`);
+  const [afterKey, afterId, most, sorted, values] = [1, 2, 3, 4, 5].map(
+    (n) => `$${own.length + n}`,
+  );
+  // Devices without a value come last.
+  const last = `'${isDescending ? '-' : ''}Infinity'`;
+  const { sql: sortKey, type } =
+    key === 'value' ? { sql: `coalesce(v.val, ${last})`, type: 'float8' } : sortKeys[key];
   const { rows } = await sql.query<FoundDevice>(
     `
       with page as materialized (
@@ -304,6 +318,7 @@ export async function findDevices(
           from device d
           join device_state s on s.device_id = d.id
           left join presence c on c.device_id = d.id ${joinMutes('$8')}
+          left join unnest(${sorted}::bigint[], ${values}::float8[]) as v (device_id, val) on v.device_id = d.id
          where ${matching(filter)}
            and (${afterKey}::text is null
                 or (${sortKey}, d.id) ${beyond} (${afterKey}::${type}, ${afterId}::bigint))
@@ -343,7 +358,14 @@ export async function findDevices(
            from alarm a
           where a.account_id = $1 and a.device_id = page.id and a.closed_at is null) alarms
        order by page.sort_key ${direction}, page.id ${direction}`,
-    [...own, cursor?.[0] ?? null, cursor?.[1] ?? null, limit + 1],
+    [
+      ...own,
+      cursor?.[0] ?? null,
+      cursor?.[1] ?? null,
+      limit + 1,
+      filter.ids?.values?.map(({ id }) => id) ?? [],
+      filter.ids?.values?.map(({ val }) => val) ?? [],
+    ],
   );
   return rows;
 }
@@ -362,15 +384,22 @@ export async function selectDevices(sql: Sql, filter: FleetFilter): Promise<stri
   return rows[0]?.uuids?.split(',') ?? [];
 }
 
-/** Devices by their newest values: only these, and none of those. Null: any, and all. */
-type ByValues = { in: number[] | null; notIn: number[] | null };
+/** Devices by their newest values: only these, and none of those. Null: any, and all. `values`: to sort by. */
+type ByValues = {
+  in: number[] | null;
+  notIn: number[] | null;
+  values?: { id: number; val: number }[];
+};
 
-/** Finds the devices for the filters `value` and `beyond` among those that have one of the labels (null: among all). */
+/**
+ * Finds the devices for `value` and `beyond`, and the values to sort by, among those that have one of the labels (null:
+ * among all).
+ */
 export type FindByValues = (
   sql: Sql,
   of: { accountId: number; labels: readonly string[] | null } & Pick<
     FleetQuery,
-    'value' | 'beyond'
+    'value' | 'beyond' | 'sort'
   >,
 ) => Promise<ByValues>;
 
@@ -395,10 +424,28 @@ const joinMutes = (now: string, deviceId = 'd.id') => `
 /** The account's devices within the allowed labels, as SQL: `$1` and `$2`. */
 const within = 'd.account_id = $1 and ($2::text[] is null or d.labels && $2)';
 
-const hasProfile = (states: string) => `exists (
-  select from device_profile p where p.device_id = d.id and p.state in ${states})`;
-const waits = hasProfile(textList(awaitingAnswer));
-const runs = hasProfile(`('current')`);
+const waits = `exists (
+  select from device_profile p where p.device_id = d.id and p.state in ${textList(awaitingAnswer)})`;
+/** A profile without purposes, as text, has two bytes. */
+const runs = `exists (
+  select from device_profile p
+    join profile i on i.id = p.profile_id
+    join profile_content c on c.id = i.content_id
+   where p.device_id = d.id and p.state = 'current' and c.bytes > 2)`;
+
+/** The devices that run, or wait for, a profile with one of these contents, as SQL. */
+const hasContent = (contents: string) => `
+  d.id in (select p.device_id
+             from profile i
+             join device_profile p on p.profile_id = i.id
+            where i.content_id in (${contents}) and p.state in ${textList(neededStates)})`;
+const hasContentOf = (pId: string) =>
+  hasContent(`select content_id from profile where id = ${pId}::uuid and account_id = $1`);
+const hasPurpose = (name: string) =>
+  hasContent(`select c.id
+               from profile_content c
+              cross join lateral json_array_elements(c.purposes) purpose
+              where c.account_id = $1 and (purpose -> 'name')::text = ${name}`);
 
 /** Includes acknowledged alarms: the fault is still there. */
 const hasAlarm = `
@@ -417,6 +464,9 @@ const profileFilters = {
   current: runs,
   none: `not (${waits} or ${runs})`,
 };
+
+const isKind = (profile: string): profile is keyof typeof profileFilters =>
+  Object.hasOwn(profileFilters, profile);
 
 const searched = Object.entries(searchedMembers);
 const searchedColumns = searched.map(([name, { column }]) => `d.${column} as "${name}"`).join(', ');
@@ -438,11 +488,17 @@ const presenceFilters = {
 };
 
 /** What narrows the whole list, as SQL: the counts are of these devices. */
-const narrowed = ({ uuid }: FleetFilter) => `(${uuid === undefined ? search : 'd.uuid = $3::uuid'}
+const narrowed = ({
+  uuid,
+  profile,
+  purpose,
+}: FleetFilter) => `(${uuid === undefined ? search : 'd.uuid = $3::uuid'}
              and ($4::text[] is null or d.labels @> $4)
              and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
              and ($11::bigint[] is null or d.id = any($11))
              and ($12::bigint[] is null or d.id <> all($12))
+             and ${typeof profile === 'string' && !isKind(profile) ? hasContentOf('$16') : '$16::uuid is null'}
+             and ${purpose === undefined ? '$17::text is null' : hasPurpose('$17')}
              ${exact.map(([, column], n) => `and ($${13 + n}::text is null or d.${column} = $${13 + n})`).join(' ')})`;
 const exact = Object.entries(exactMembers);
 
@@ -457,7 +513,7 @@ const counted = ({ alarm, refused, profile, presence }: FleetFilter) => `
              and ($10::integer[] is not null and ${presence === undefined ? 'true' : presenceFilters[presence]})
              and ${alarm === undefined ? 'true' : hasAlarm}
              and ${refusedFilter(refused)}
-             and ${profile === undefined ? 'true' : profileFilters[profile]}`;
+             and ${profile !== undefined && isKind(profile) ? profileFilters[profile] : 'true'}`;
 
 const valuesOf = ({
   accountId,
@@ -482,6 +538,9 @@ const valuesOf = ({
   of.ids?.in ?? null,
   of.ids?.notIn ?? null,
   ...exact.map(([name]) => of[name as keyof typeof exactMembers] ?? null),
+  of.profile !== undefined && !isKind(of.profile) ? of.profile : null,
+  // As JSON has it: a name may contain what text in the database cannot.
+  of.purpose === undefined ? null : JSON.stringify(of.purpose),
 ];
 
 type FleetCounts = NonNullable<DeviceList['counts']>;

@@ -16,6 +16,7 @@ import {
   optionalLimitQuery,
   stateQuery,
   timestamp,
+  uuidParam,
 } from '../http/schema.ts';
 
 /** Where devices connect; the members of the registration answer, specification section 2.4. */
@@ -324,13 +325,31 @@ export type DescribedDevice = z.infer<typeof DescribedDevice>;
 
 const sortKeys = ['name', 'lastSeenTs', 'registeredTs'] as const;
 
+type SortKey = (typeof sortKeys)[number];
+
 const Sort = z
-  .enum([...sortKeys, ...sortKeys.map((key) => `-${key}` as const)])
-  .transform((text) => ({
-    key: text.replace('-', '') as (typeof sortKeys)[number],
-    isDescending: text.startsWith('-'),
-  }))
-  .meta({ description: '`registeredTs` if absent; a leading `-` sorts in descending order.' });
+  .union(
+    [
+      z.enum([...sortKeys, ...sortKeys.map((key) => `-${key}` as const)]),
+      z
+        .string()
+        .max(300)
+        .regex(/^-?value:./v),
+    ],
+    'expected name, lastSeenTs, registeredTs or value:sId, with or without a leading -',
+  )
+  .transform((text): { key: SortKey | 'value'; sId?: string; isDescending: boolean } => {
+    const isDescending = text.startsWith('-');
+    const named = isDescending ? text.slice(1) : text;
+    return named.startsWith('value:')
+      ? { key: 'value', sId: named.slice('value:'.length), isDescending }
+      : { key: named as SortKey, isDescending };
+  })
+  .meta({
+    description:
+      '`registeredTs` if absent; a leading `-` sorts in descending order. `value:sId`: by the newest number of a sense; ' +
+      'devices without one come last. A device whose value changes may be on two pages, or on none.',
+  });
 
 /** Where a page ends: the sort key as text, and the device. */
 const FleetCursor = z.tuple([cursorText, z.int().min(1)]);
@@ -409,14 +428,24 @@ export const FleetQuery = z.object({
     'Only devices whose newest value of a sense is above `above` or below `below`, as ' +
       '`GET /v2/measurements/latest?describe=true` says them, or only the others.',
   ),
-  profile: z.enum(['pending', 'current', 'none']).optional().meta({
-    description:
-      'pending: a profile waits for an answer; current: a profile is running; none: neither.',
+  profile: z
+    .union(
+      [z.enum(['pending', 'current', 'none']), uuidParam],
+      'expected pending, current, none or the pId of a profile',
+    )
+    .optional()
+    .meta({
+      description:
+        'pending: a profile waits for an answer; current: a profile is running; none: neither, or one without purposes. A ' +
+        '`pId`: devices that run, or wait for, that profile or one with the same purposes.',
+    }),
+  purpose: z.string().min(1).max(200).optional().meta({
+    description: 'Only devices that run, or wait for, a profile with a purpose of this name.',
   }),
   sort: Sort.optional(),
   counts: flagQuery(
     'Adds how many devices there are, how many match the filters, and how many of each kind match those that name no kind: ' +
-      '`search`, `label`, `state`, `value`, `beyond`, `swName`, `swVersion` and `hwVersion`.',
+      '`search`, `label`, `state`, `purpose`, `profile` with a `pId`, `value`, `beyond`, `swName`, `swVersion` and `hwVersion`.',
   ),
   // No default: a request without any parameter must not be answered with a page.
   limit: optionalLimitQuery(1_000, 'At most 1000; 100 if absent.'),

@@ -442,6 +442,8 @@ const deviceRows: readonly OwnedRows[] = [
   ofDevice('alarm_snooze'),
   ofDevice('rejection'),
   ofDevice('device_profile'),
+  ofDevice('device_input'),
+  ofDevice('late_arrival'),
   ofDevice('refused_login'),
 ];
 

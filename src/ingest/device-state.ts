@@ -166,6 +166,9 @@ async function toDeviceState(row: DeviceRow, layouts: Layouts): Promise<DeviceSt
     seen: CowArray.of<Newest>([]),
     clocks: null,
     remarked: null,
+    // Nothing of a device without a profile is evaluated, so there is nothing to note.
+    given: { basis: row.basis, isNoted: row.noted === row.basis || !(current || pending) },
+    lateHour: null,
     waitingSenses: null,
     recentRejections: null,
   };

@@ -3,6 +3,7 @@ import { plainArray, type Sql } from '../db/sql.ts';
 import { findNewest } from '../measurements/store.ts';
 import { aheadMs, watermarkAfterImport, ofDevice, type Watermark } from './rules/watermark.ts';
 import type { MeasurementRow } from './rules/model.ts';
+import { noteAnew } from './keep-inputs.ts';
 import { saveClocks } from './save-states.ts';
 import { claimStates } from './write.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
@@ -34,6 +35,7 @@ export async function noteImported(
   const deviceIds = [...new Set(rows.map(({ deviceId }) => deviceId))];
   await lockDevices(tx, deviceIds);
   await claimStates(tx, deviceIds);
+  await noteAnew(tx, deviceIds);
   await saveClocksOf(tx, rows, arrivedTs, deviceIds);
 }
 

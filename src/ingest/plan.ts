@@ -309,6 +309,7 @@ function standsAs(before: DeviceState, after: DeviceState): boolean {
   return (
     after.place === before.place &&
     after.placeTs === before.placeTs &&
+    after.given === before.given &&
     after.reported === before.reported &&
     after.answersProfiles === before.answersProfiles
   );

@@ -49,13 +49,14 @@ async function updateStates(tx: Sql, saved: Saved[]): Promise<number> {
              reported_st_id = n.reported_st_id,
              answers_profiles = n.answers_profiles,
              arrived_at = ms_to_timestamp(n.arrived_at),
+             noted = coalesce(n.noted, s.noted),
              runtime = case when n.is_whole then n.runtime::json else s.runtime end
         from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[],
                     $6::bigint[], $7::integer[], $8::integer[], $9::boolean[], ${documentsOf('$10')},
-                    $11::boolean[], $12::bigint[])
+                    $11::boolean[], $12::bigint[], $13::text[])
           as n (device_id, version, pu_id, st_id, state_at,
                 reported_at, reported_pu_id, reported_st_id, answers_profiles, runtime, is_whole,
-                arrived_at)
+                arrived_at, noted)
        where s.device_id = n.device_id and s.version = n.version`,
     values: [
       ...plainArrays(
@@ -71,6 +72,7 @@ async function updateStates(tx: Sql, saved: Saved[]): Promise<number> {
       jsonSequence(saved.map(storedRuntime)),
       plainArray(saved.map(({ write }) => write.kind === 'whole')),
       arrivalsOf(saved),
+      deviceStates.map(({ given }) => (given.isNoted ? given.basis : null)),
     ],
   });
   return rowCount ?? 0;

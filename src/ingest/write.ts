@@ -14,6 +14,7 @@ import { keepMeanings, type KnownMeanings } from '../events/meanings.ts';
 import { recordEvents } from '../events/store.ts';
 import { addMeasurements, type KnownSeries, storeMeasurements } from '../measurements/store.ts';
 import { keepDisplays, saveProfileAnswers } from '../profiles/downlinks.ts';
+import { keepInputs, keepLateHours } from './keep-inputs.ts';
 import type { Plan } from './plan.ts';
 import { type DeviceBatch, newFragment } from './queue.ts';
 import type { DueRow } from './rules/apply.ts';
@@ -132,6 +133,8 @@ async function writeRows(
     rows.rejections.length > 0 && keepRejections(tx, rows.rejections, { maxBytes }),
     rows.clocks.size > 0 && saveClocks(tx, rows.clocks.values()),
     rows.displays.size > 0 && keepDisplays(tx, rows.displays.values()),
+    rows.inputs.length > 0 && keepInputs(tx, rows.inputs),
+    rows.lateHours.size > 0 && keepLateHours(tx, rows.lateHours.values()),
   ]);
   return recorded;
 }
@@ -173,6 +176,9 @@ export type DeviceRow = {
   pending_content: number | null;
   pending_since: number | null;
   clocks: StoredClocks | null;
+  /** What `noteGiven` depends on, and what of it was noted last. */
+  basis: string;
+  noted: string | null;
 };
 
 /** How much there is to read of a device's row and its profiles. */
@@ -248,7 +254,10 @@ export async function listDeviceStates(db: Sql, deviceIds: number[]): Promise<De
                                                where l.device_id = s.device_id) as evidence_log,
              c.profile_id as current_profile, cp.content_id as current_content, c.engine,
              p.profile_id as pending_profile, pp.content_id as pending_content,
-             pp.created_at as pending_since,
+             pp.created_at as pending_since, s.noted,
+             -- A pending profile that becomes current changes nothing here: that is noted when it does.
+             concat_ws(' ', coalesce(p.profile_id, c.profile_id), s.answers_profiles,
+                       md5(d.configuration::text)) as basis,
              (select json_object_agg(k.s_id, k.state)
                 from sense_clock k where k.device_id = s.device_id) as clocks
         from unnest($1::bigint[]) as wanted (device_id)

@@ -460,7 +460,8 @@ const newestNumber = `
 
 /**
  * The devices whose newest value of a sense is greater, or less, than a number (`value`), and those of which one is
- * beyond a plain limit of the current profile, or none (`beyond`). It looks up one value of each series in question.
+ * beyond a plain limit of the current profile, or none (`beyond`). `values`: the newest number of a sense, to sort by.
+ * It looks up one value of each series in question.
  */
 export async function findByValues(
   sql: Sql,
@@ -469,18 +470,41 @@ export async function findByValues(
     labels,
     value,
     beyond,
+    sort,
   }: Fleet & {
     value?: { sId: string; isGreater: boolean; number: number } | undefined;
     beyond?: boolean | undefined;
+    sort?: { sId?: string } | undefined;
   },
-): Promise<{ in: number[] | null; notIn: number[] | null }> {
+): Promise<{ in: number[] | null; notIn: number[] | null; values?: NewestNumber[] }> {
   const of = { accountId, labels };
+  const values =
+    sort?.sId === undefined ? {} : { values: await listNewestNumbers(sql, of, sort.sId) };
   const fitting = value ? await findByValue(sql, of, value) : null;
-  if (beyond === undefined) return { in: fitting, notIn: null };
+  if (beyond === undefined) return { ...values, in: fitting, notIn: null };
   const found = await findBeyond(sql, of);
-  if (!beyond) return { in: fitting, notIn: found };
+  if (!beyond) return { ...values, in: fitting, notIn: found };
   const isBeyond = new Set(found);
-  return { in: fitting ? fitting.filter((id) => isBeyond.has(id)) : found, notIn: null };
+  return { ...values, in: fitting ? fitting.filter((id) => isBeyond.has(id)) : found, notIn: null };
+}
+
+type NewestNumber = { id: number; val: number };
+
+async function listNewestNumbers(
+  sql: Sql,
+  { accountId, labels }: Fleet,
+  sId: string,
+): Promise<NewestNumber[]> {
+  const { rows } = await sql.query<NewestNumber>({
+    name: 'devices-newest-numbers',
+    text: `
+      select s.device_id as id, n.val
+        from device d
+        join series s on s.device_id = d.id and s.s_id = $3 ${newestNumber}
+       where ${ofFleet} and n.long = 'NaN'`,
+    values: [accountId, labels, sId],
+  });
+  return rows;
 }
 
 async function findByValue(

@@ -13,7 +13,14 @@ import { Warnings } from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
 import { type Sql, textList } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { deviceUuid, exampleIds, timestamp, uuidParam } from '../http/schema.ts';
+import {
+  cursorQuery,
+  deviceUuid,
+  exampleIds,
+  limitQuery,
+  timestamp,
+  uuidParam,
+} from '../http/schema.ts';
 import { lockUsage } from '../quotas/quotas.ts';
 
 /** The lengths of these purposes as JSON, in bytes; purposes that the account does not have are missing. */
@@ -196,6 +203,103 @@ export async function findRollOut(
   return rows.filter((row): row is RollOutRow => row.uuid !== null);
 }
 
+type ListedProfile = {
+  pId: string;
+  purposes: { puId: number; name?: string }[];
+  devices: number;
+  pending: number;
+  refused: number;
+  firstInstalledTs: number;
+  lastInstalledTs: number;
+};
+
+/** Bytes of purposes that one page reads. */
+const mostPageBytes = 8 * 1024 * 1024;
+
+/**
+ * The purposes that devices run, wait for or have refused, each content once, newest first, after the content `after`;
+ * as many as fit into a page. `labels`: only devices with one of these; null: all.
+ */
+export async function listProfiles(
+  sql: Sql,
+  accountId: number,
+  {
+    labels,
+    after,
+    limit,
+  }: { labels: readonly string[] | null; after: number | null; limit: number },
+): Promise<{ profiles: ListedProfile[]; next: number | null }> {
+  const { rows } = await sql.query<
+    ListedProfile & { contentId: number; soFar: number; found: number }
+  >(
+    `
+      with listed as materialized (
+        select c.id, c.bytes, counted.*
+          from profile_content c
+         cross join lateral (
+           select (count(*) filter (where w.state = 'current'))::integer as devices,
+                  (count(*) filter (where w.state in ${awaiting}))::integer as pending,
+                  (count(*) filter (where w.state = 'rejected' and not exists (
+                     select from device_profile l
+                       join profile i on i.id = l.profile_id
+                      where l.device_id = w.device_id and i.created_at > p.created_at)))::integer as refused
+             from profile p
+             join device_profile w on w.profile_id = p.id
+             join device d on d.id = w.device_id
+            where p.content_id = c.id and ($2::text[] is null or d.labels && $2)) counted
+         where c.account_id = $1 and ($3::bigint is null or c.id < $3)
+           and counted.devices + counted.pending + counted.refused > 0
+         order by c.id desc
+         limit $4
+      ), page as (
+        select *, sum(bytes) over (order by id desc) - bytes as before, count(*) over () as found from listed
+      )
+      select page.id as "contentId", page.found, page.devices, page.pending, page.refused, installed.*,
+             (select json_agg(json_build_object('puId', one -> 'puId', 'name', one -> 'name'))
+                from json_array_elements(c.purposes) one) as purposes
+        from page
+        join profile_content c using (id)
+       cross join lateral (
+         select (array_agg(p.id order by p.created_at desc))[1] as "pId",
+                min(p.created_at) as "firstInstalledTs", max(p.created_at) as "lastInstalledTs"
+           from profile p
+          where p.content_id = page.id) installed
+       where page.before < ${mostPageBytes}
+       order by page.id desc`,
+    [accountId, labels, after, limit + 1],
+  );
+  const page = rows.slice(0, limit);
+  const isMore = (rows[0]?.found ?? 0) > page.length;
+  const profiles = page.map(({ contentId: _id, found: _found, purposes, ...profile }) => ({
+    ...profile,
+    purposes: (purposes ?? []).map(({ puId, name }) => ({ puId, ...(name ? { name } : {}) })),
+  }));
+  return { profiles, next: isMore ? (page.at(-1)?.contentId ?? null) : null };
+}
+
+/** The purposes of a profile, as JSON; null if the account has no such profile, or no device in reach needs it. */
+export async function findPurposesOf(
+  sql: Sql,
+  accountId: number,
+  pId: string,
+  labels: readonly string[] | null,
+): Promise<string | null> {
+  const { rows } = await sql.query<{ purposes: string }>(
+    `
+      select c.purposes::text as purposes
+        from profile p
+        join profile_content c on c.id = p.content_id
+       where p.id = $2 and p.account_id = $1
+         and ($3::text[] is null or exists (
+           select from profile i
+             join device_profile w on w.profile_id = i.id and w.state in ${needed}
+             join device d on d.id = w.device_id
+            where i.content_id = c.id and d.labels && $3))`,
+    [accountId, pId, labels],
+  );
+  return rows[0]?.purposes ?? null;
+}
+
 export const ProfileParams = z.object({ pId: uuidParam.meta({ example: exampleIds.profile }) });
 
 /** Specification section 4.3: the body of Install device profile. */
@@ -233,5 +337,38 @@ export const RollOut = z.object({
       })
       .meta({ id: 'RollOutDevice' }),
   ),
+  timestamp,
+});
+
+/** A page of GET /v2/profiles begins after this content. */
+export const ProfilesQuery = z.object({
+  limit: limitQuery(100, 50),
+  cursor: cursorQuery(z.int().min(1)),
+});
+
+export const ProfileList = z.object({
+  profiles: z.array(
+    z
+      .object({
+        pId: z.guid().meta({ description: 'The newest profile with these purposes.' }),
+        purposes: z.array(
+          z.object({ puId: z.int(), name: z.string().optional() }).meta({ id: 'PurposeOfProfile' }),
+        ),
+        devices: z.int().meta({ description: 'How many devices run it.' }),
+        pending: z.int().meta({ description: 'How many have not answered yet.' }),
+        refused: z.int().meta({
+          description: 'How many have refused it, and have been given no other one since.',
+        }),
+        firstInstalledTs: timestamp,
+        lastInstalledTs: timestamp,
+      })
+      .meta({ id: 'ListedProfile' }),
+  ),
+  timestamp,
+});
+
+export const PurposesOfProfile = z.object({
+  pId: z.guid(),
+  purposes: z.array(Purpose),
   timestamp,
 });

@@ -13,17 +13,23 @@ import type { Route } from '../http/route.ts';
 import { createFairRunner } from '../quotas/quotas.ts';
 import { type InstallDeps, installProfile, namesOf } from './install.ts';
 import {
+  findPurposesOf,
   findRollOut,
   InstalledProfile,
+  listProfiles,
   ProfileInstall,
+  ProfileList,
   ProfileParams,
+  ProfilesQuery,
+  PurposesOfProfile,
   RollOut,
 } from './queries.ts';
-import { exampleIds } from '../http/schema.ts';
+import { jsonText } from '../http/answer.ts';
+import { exampleIds, linkNext } from '../http/schema.ts';
 
-/** Specification section 4.3, Install device profile; and the progress of its roll-out. */
+/** Specification section 4.3, Install device profile; the progress of its roll-out; and which profile is where. */
 export function profileRoutes(deps: InstallDeps): Route[] {
-  return [install(deps), rollOut(deps)];
+  return [install(deps), rollOut(deps), list(deps), read(deps)];
 }
 
 /** Warnings that become errors in strict mode. */
@@ -96,6 +102,56 @@ function rollOut({ db }: InstallDeps): Route {
         ts: changed_at,
       }));
       return { pId: params.pId, devices, timestamp: request.now() };
+    },
+  });
+}
+
+function list({ db }: InstallDeps): Route {
+  const runFairly = createFairRunner(1);
+  return defineRoute({
+    name: 'listProfiles',
+    scope: 'devices:read',
+    method: 'get',
+    path: '/v2/profiles',
+    summary: 'List the profiles of devices',
+    description:
+      'What devices run, wait for or have refused, newest first: profiles with the same purposes once.',
+    tag: 'Profiles',
+    auth: 'account',
+    query: ProfilesQuery,
+    response: ProfileList,
+    errors: [],
+    responseHeaders: { Link: 'The next page, if there is one.' },
+    answerBytes: 4_194_304,
+    handler: async ({ account, query, request }) => {
+      const { limit, cursor = null } = query;
+      const of = { labels: labelsOf(account), after: cursor, limit };
+      const { profiles, next } = await runFairly(account.accountId, () =>
+        listProfiles(db, account.accountId, of),
+      );
+      if (next !== null) linkNext(request, next);
+      return { profiles, timestamp: request.now() };
+    },
+  });
+}
+
+function read({ db }: InstallDeps): Route {
+  return defineRoute({
+    name: 'getProfile',
+    scope: 'devices:read',
+    method: 'get',
+    path: '/v2/profiles/{pId}',
+    summary: 'Show the purposes of a profile',
+    tag: 'Profiles',
+    auth: 'account',
+    params: ProfileParams,
+    response: PurposesOfProfile,
+    errors: [404],
+    answerBytes: 4_194_304,
+    handler: async ({ account, params: { pId }, request }) => {
+      const purposes = await findPurposesOf(db, account.accountId, pId, labelsOf(account));
+      if (purposes === null) throw new DomainError('not-found', 'There is no such profile.');
+      return jsonText(`{"pId":"${pId}","purposes":${purposes},"timestamp":${request.now()}}`);
     },
   });
 }

@@ -39,6 +39,22 @@ test('by the newest value of a sense', async () => {
   expect(await list('value=another:gt:0')).toEqual([]);
 });
 
+test('in the order of the newest values of a sense, page by page; without a value last', async () => {
+  const walk = async (sort: string) => {
+    const uuids: string[] = [];
+    let path: string | undefined = `/v2/devices?limit=1&sort=${sort}`;
+    while (path !== undefined) {
+      const { body, next }: { body: unknown; next?: string | undefined } =
+        await house.app.page(path);
+      uuids.push(...(body as Listed).devices.map(({ uuid }) => uuid));
+      path = next;
+    }
+    return uuids;
+  };
+  expect(await walk('value:0x01')).toEqual([cold.uuid, warm.uuid, silent.uuid]);
+  expect(await walk('-value:0x01')).toEqual([warm.uuid, cold.uuid, silent.uuid]);
+});
+
 test('by whether it is beyond a limit of the profile that runs', async () => {
   expect(await list('beyond=true')).toEqual([warm.uuid]);
   expect(await list('beyond=false')).toEqual([cold.uuid, silent.uuid]);

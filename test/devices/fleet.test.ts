@@ -232,6 +232,7 @@ test.each([
   'state=1',
   'profile=old',
   'sort=age',
+  'sort=value:',
   'cursor=here',
 ])('refuses %s, and names the parameter', async (query) => {
   const answer = await app.call('GET', `/v2/devices?${query}`, { token: await app.account() });

@@ -36,6 +36,8 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     seen: CowArray.of([]),
     clocks: null,
     remarked: null,
+    given: { basis: '', isNoted: true },
+    lateHour: null,
     arrival: null,
     waitingSenses: null,
     recentRejections: null,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { QueryConfig } from 'pg';
 import pino from 'pino';
 import { expect } from 'vitest';
+import type { AlarmDecider } from '../../src/alarms/decide.ts';
 import { type Bus, createLocalBus } from '../../src/bus/bus.ts';
 import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import type { RecordedEvent } from '../../src/contract/event.ts';
@@ -46,9 +47,10 @@ export type IngestProcess = {
 };
 
 /** An aborted signal withdraws the message. */
-function promised({ ingest }: Ingest) {
+function promised({ ingest }: Ingest, onArrival: (arrivedTs: number) => void) {
   return (device: DeviceIdentity, message: Uplink, signal: AbortSignal): Promise<void> =>
     new Promise((resolve, reject) => {
+      onArrival(message.arrivedTs);
       ingest(device, message, {
         get isWithdrawn() {
           return signal.aborted;
@@ -69,6 +71,8 @@ export type ProcessOptions = {
   retry?: RetryBounds;
   listWaitingSenses?: ListWaitingSenses;
   clock?: () => number;
+  /** Decides on alarms. Absent: nobody does, and the signals are collected. */
+  alarms?: Pick<AlarmDecider, 'decide'>;
 };
 
 /** The statements that write or lock devices' rows, with the devices in their first parameter. */
@@ -102,9 +106,13 @@ export function ingestProcess(
     anotherAtMessages = 1_000,
     retry,
     listWaitingSenses,
-    clock = Date.now,
+    clock: givenClock,
+    alarms,
   }: ProcessOptions = {},
 ): IngestProcess {
+  const clock = givenClock ?? Date.now;
+  // Without a clock of its own, a message's arrival is also the time at which it is evaluated.
+  let arrivedTs = -Infinity;
   const db = openTestDatabase(url, { maxConnections: 4, pipeline: true, keepPlans: true });
   let transactions = 0;
   const tries: Set<number>[] = [];
@@ -133,6 +141,7 @@ export function ingestProcess(
     {
       limits: {
         maxAheadMs: 300_000,
+        nowTs: () => givenClock?.() ?? arrivedTs,
         measurementMaxAgeMs: 90 * dayMs,
         eventMaxAgeMs: 365 * dayMs,
         ringMaxAgeMs: 900_000,
@@ -154,7 +163,7 @@ export function ingestProcess(
       log: pino({ level: 'silent' }),
       knownSeries: createKnownSeries(),
       meanings: createKnownMeanings(clock),
-      alarms: {
+      alarms: alarms ?? {
         async decide(tx, given) {
           const ringing = await ringsOf(tx, given);
           rings.push(...ringing);
@@ -177,7 +186,7 @@ export function ingestProcess(
     await db.close();
   };
   return {
-    ingest: { ...ingest, ingest: promised(ingest) },
+    ingest: { ...ingest, ingest: promised(ingest, (ts) => void (arrivedTs = ts)) },
     bus,
     down,
     rings,

@@ -23,6 +23,7 @@ import {
   signalMove,
   waitFor,
 } from './firings.ts';
+import { noteGiven, noteInput, noteTick } from './inputs.ts';
 import {
   applyConfiguration,
   applyMeasurements,
@@ -73,8 +74,8 @@ export function apply(
     budget.spent += rejections.add(rejection) ? costs.rejection : costs.counted;
   };
   const { topic } = message.uplink;
-  const arrival = nextArrival(before.arrival, message.uplink.arrivedTs, fragment.size);
-  const deviceState = { ...before, arrival };
+  const { arrivedTs } = message.uplink;
+  const arrival = nextArrival(before.arrival, arrivedTs, fragment.size, limits.nowTs);
   const scope: MessageScope = {
     topic,
     arrivedTs: arrival.ts,
@@ -86,6 +87,9 @@ export function apply(
     stored,
     outcome,
   };
+  const lastTs = before.arrival?.ts ?? -Infinity;
+  if (arrival.ts < lastTs) noteInput(before, { kind: 'break', body: { lastTs } }, scope);
+  const deviceState = noteGiven({ ...before, arrival }, scope);
   // Few profiles have timed members.
   const isTimed = deviceState.current?.profile.isTimed || deviceState.pending?.isTimed;
   const ticked: Ticked = isTimed
@@ -118,6 +122,7 @@ function applyFragment(
   // A device that never asked for a profile is a plain sensor: from here on it runs the pending one. It may have been
   // silent since that was installed.
   const running = deviceState.pending ? runPending(deviceState, scope) : deviceState;
+  if (running !== deviceState) noteInput(deviceState, { kind: 'current', body: null }, scope);
   switch (content.kind) {
     case 'measurements':
       return applyMeasurements(running, content.items, scope);
@@ -158,11 +163,17 @@ function runTicks(
   scope: MessageScope,
   { isTick }: { isTick: boolean },
 ): Ticked {
-  const { arrivedTs } = scope;
   const device = isTick ? bringBack(deviceState, scope) : deviceState;
-  const dueTs = findPendingDue(device, arrivedTs, scope.limits);
-  if (dueTs === null || dueTs > arrivedTs) return runUntil(device, arrivedTs, scope);
-  const before = runUntil(device, dueTs, scope);
+  const ticked = runDue(device, scope);
+  if (ticked.deviceState !== deviceState) noteTick(deviceState, scope, { isTick });
+  return ticked;
+}
+
+function runDue(deviceState: DeviceState, scope: MessageScope): Ticked {
+  const { arrivedTs } = scope;
+  const dueTs = findPendingDue(deviceState, arrivedTs, scope.limits);
+  if (dueTs === null || dueTs > arrivedTs) return runUntil(deviceState, arrivedTs, scope);
+  const before = runUntil(deviceState, dueTs, scope);
   if (before.isBehind) return before;
   const running = runPending(before.deviceState, { ...scope, arrivedTs: dueTs });
   return runUntil(running, arrivedTs, scope);
@@ -223,6 +234,7 @@ function applyAnswer(
   const answer = withShortText(deviceState, given, scope);
   const answering = { ...deviceState, answersProfiles: true };
   const { pending, current } = deviceState;
+  if (isNews(deviceState, answer)) noteInput(deviceState, { kind: 'answer', body: answer }, scope);
   if (pending?.pId === answer.pId) {
     scope.outcome?.store();
     return answer.state === 'current'
@@ -242,6 +254,16 @@ function applyAnswer(
   return answering;
 }
 
+/** Whether an answer changes something, besides that the device answers. */
+function isNews(
+  { answersProfiles, pending, current }: DeviceState,
+  answer: ProfileAnswer,
+): boolean {
+  const { pId, state, engine = 'service' } = answer;
+  if (!answersProfiles || pending?.pId === pId) return true;
+  return current?.profile.pId === pId && (state !== 'current' || engine !== current.engine);
+}
+
 /** Cuts the text of an answer: the answer counts, however long its text is. */
 function withShortText(
   { device }: DeviceState,
@@ -254,14 +276,16 @@ function withShortText(
 }
 
 /** From now on the device answers profiles itself. A pending profile, or a current one without its answer, is sent. */
-function applyRequest(
-  deviceState: DeviceState,
-  { rows, outcome }: Pick<MessageScope, 'rows' | 'outcome'>,
-): DeviceState {
-  if (deviceState.answersProfiles) outcome?.repeat();
-  else outcome?.store();
+function applyRequest(deviceState: DeviceState, scope: MessageScope): DeviceState {
+  const { rows, outcome } = scope;
   rows.effects.push({ kind: 'hand-over', device: deviceState.device });
-  return deviceState.answersProfiles ? deviceState : { ...deviceState, answersProfiles: true };
+  if (deviceState.answersProfiles) {
+    outcome?.repeat();
+    return deviceState;
+  }
+  outcome?.store();
+  noteInput(deviceState, { kind: 'request', body: null }, scope);
+  return { ...deviceState, answersProfiles: true };
 }
 
 /** Makes the profile current: the device enters the first purpose's initial state. Silences count from `sinceTs`. */
@@ -406,6 +430,7 @@ function applyState(
     return deviceState;
   }
   scope.outcome?.store();
+  noteInput(deviceState, { kind: 'state', body: report }, scope);
   const reported = { ...to, ts };
   // It is in that state already, so what was collected there stays.
   if (isSamePlace(deviceState.place, to)) return { ...deviceState, placeTs: ts, reported };

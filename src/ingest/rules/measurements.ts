@@ -13,6 +13,7 @@ import {
 } from '../../engine/last-seen.ts';
 import { takePlace } from './arrival.ts';
 import { logAfter } from './evidence-log.ts';
+import { noteInput, noteLateHour } from './inputs.ts';
 import { makesAlarms, performFiring, recordEvent, signal, signalMove } from './firings.ts';
 import {
   type Applied,
@@ -46,6 +47,7 @@ export function applyMeasurements(
   const { limits, arrivedTs, arrival, budget, rows } = scope;
   const evaluation = new MessageEvaluation(before, scope);
   const times = new EventTimes(before, scope);
+  let { lateHour } = before;
   let applied = 0;
   while (applied < items.length && (applied === 0 || !budget.isSpent)) {
     const { index, value, isStamped = false } = items[applied++] as Item<SentMeasurement>;
@@ -67,12 +69,15 @@ export function applyMeasurements(
         ? { deviceId, sId, ts, val, long: undefined, arrival, nth }
         : { deviceId, sId, ts, val: val.lat, long: val.long, arrival, nth };
     rows.measurements.push(row);
+    lateHour = noteLateHour(deviceId, lateHour, { ts, arrivedTs }, rows);
     scope.outcome?.measure(row);
     const t = times.take(measurement, isStamped, path);
     if (t !== null) evaluation.measure(measurement, t);
     else evaluation.passOver(measurement);
   }
-  return { deviceState: times.end(evaluation.end()), items: Math.max(1, applied) };
+  const after = times.end(evaluation.end());
+  const deviceState = lateHour === after.lateHour ? after : { ...after, lateHour };
+  return { deviceState, items: Math.max(1, applied) };
 }
 
 /** No measurement is this old: such times are usually in seconds, or from a clock that was never set. */
@@ -152,9 +157,13 @@ export function applyConfiguration(
   scope.outcome?.store();
   rows.configurations.push({ deviceId: deviceState.device.deviceId, configuration });
   const senses = sensesOf(configuration);
+  const sIds = [...senses.keys()];
   const isGone = (sId: string) => !senses.has(sId);
-  if (makesAlarms(deviceState) && [...deviceState.senses.keys()].some(isGone))
-    signal(deviceState, { kind: 'configuration', sIds: [...senses.keys()] }, scope);
+  const isAnyGone = [...deviceState.senses.keys()].some(isGone);
+  if (isAnyGone || sIds.some((sId) => !deviceState.senses.has(sId)))
+    noteInput(deviceState, { kind: 'configuration', body: { sIds } }, scope);
+  if (isAnyGone && makesAlarms(deviceState))
+    signal(deviceState, { kind: 'configuration', sIds }, scope);
   return { ...deviceState, senses };
 }
 

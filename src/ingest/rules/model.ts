@@ -19,6 +19,7 @@ import type { CowArray, Listening, Newest } from '../../engine/last-seen.ts';
 import type { Runtime } from '../../engine/runtime.ts';
 import type { Remarked, Watermark } from './watermark.ts';
 import type { Arrival } from './arrival.ts';
+import type { LateHour, PlacedInput } from './device-input.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** A message on its way to the database, and where to report the result. */
@@ -109,6 +110,10 @@ export type Changes = {
   configurations: { deviceId: number; configuration: Configuration }[];
   /** By device and sense. */
   clocks: Map<string, ClockRow>;
+  /** What else devices were given, in order. */
+  inputs: PlacedInput[];
+  /** By device and hour. */
+  lateHours: Map<string, LateHour & { deviceId: number }>;
   /** The newest text of each state, by device and state; the newest comes last. */
   displays: Map<string, DisplayRow>;
   effects: Effect[];
@@ -128,6 +133,8 @@ export function noChanges(): Changes {
     profiles: [],
     configurations: [],
     clocks: new Map(),
+    inputs: [],
+    lateHours: new Map(),
     displays: new Map(),
     effects: [],
     outcomes: new Map(),
@@ -164,6 +171,8 @@ export const costs = {
   firingCause: 3,
   /** A firing for which alarms are decided: rows of alarms, and of messages to people. */
   alarm: 60,
+  /** An input that is kept (`noteInput`). */
+  input: 5,
   /** A text that is kept for a display: the newest of its state in a transaction. */
   display: 10,
   /** An item that is rejected, and reported to the device. */
@@ -288,6 +297,10 @@ export type DeviceState = {
   /** By sense, the watermark, if the history's newest value does not say everything; null: none. */
   clocks: ReadonlyMap<string, Watermark> | null;
   remarked: Remarked | null;
+  /** What its configuration and profiles were when it was read, and whether that is noted (`noteGiven`). */
+  given: { basis: string; isNoted: boolean };
+  /** The last hour in which something came late; null if this process has seen none. */
+  lateHour: LateHour | null;
   /** The senses of alarms that wait for a fresh measurement before people are notified, and maybe more; null: none. */
   waitingSenses: ReadonlySet<string> | null;
   /** Its rejections in the last minute that had any; null if this process has seen none. */
@@ -404,6 +417,8 @@ export function minuteId(minute: number): string {
  */
 export type ApplyLimits = {
   maxAheadMs: number;
+  /** The service's time now. Absent: its clock is never set back. */
+  nowTs?: (() => WallMs) | undefined;
   /** While the service's clock is in doubt: where it should be minus where it is, ms (src/clock). Absent: 0. */
   doubtSpanMs?: (() => number) | undefined;
   /** Older measurements would be deleted from the history at once. */
