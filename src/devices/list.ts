@@ -351,12 +351,10 @@ export async function findDevices(
          where w.device_id = any(array(select id from page)) and w.state in ${textList(neededStates)}
          order by w.device_id, w.state = 'current'
       ), named as (
-        select c.id as content_id, (purpose ->> 'puId')::integer as pu_id, (own ->> 'stId')::integer as st_id,
-               own ->> 'name' as name
+        select c.id as content_id, s."puId" as pu_id, s."stId" as st_id, s.name
           from profile_content c
-         cross join lateral json_array_elements(c.purposes) purpose
-         cross join lateral json_array_elements(purpose -> 'states') own
-         where c.id in (select content_id from running) and json_array_length(purpose -> 'states') > 1
+         cross join lateral json_to_recordset(c.state_names) as s ("puId" integer, "stId" integer, name text)
+         where c.id in (select content_id from running)
       )
       select page.*, ${searchedColumns}, named.name as "stateName",
              case when newest.bytes > 2 then coalesce(to_json(newest.label), 'true'::json) end as "limitsOf",

@@ -187,8 +187,7 @@ test('labels that get limits while devices get labels miss none of them', async 
     }),
   ]);
   expect(made).toHaveLength(40);
-  for (const uuid of made)
-    expect(await limitOf(uuid)).toEqual([8, { label: 'freezer' }]);
+  for (const uuid of made) expect(await limitOf(uuid)).toEqual([8, { label: 'freezer' }]);
 });
 
 test('what is not a purpose, or named twice, is refused, and a key of a label may not', async () => {
