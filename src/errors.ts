@@ -11,6 +11,7 @@ export type ErrorCode =
   | 'not-found'
   | 'conflict'
   | 'condition-holds'
+  | 'precondition-failed'
   | 'key-reused'
   | 'too-many-requests'
   | 'too-slow'

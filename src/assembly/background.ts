@@ -53,6 +53,7 @@ import { forgetTickets } from '../streams/tickets.ts';
 import { forgetOldAlarms, mailOptions } from './people.ts';
 import type { Shared } from './shared.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
+import { forgetVersions } from '../versions/versions.ts';
 
 type JobDeps = {
   removal: Pick<DeviceRemoval, 'removeWithin' | 'finishRemoval'>;
@@ -278,6 +279,14 @@ function forgetOldEntries({ config, db }: Shared): Chore {
   };
 }
 
+/** A chore of the upkeep: former versions are kept as long as events. */
+function forgetOldVersions({ db }: Shared): Chore {
+  return async (nowTs, { kept, signal }) => {
+    if (kept.eventsDays === Infinity) return;
+    await forgetVersions(db, nowTs - kept.eventsDays * dayMs, signal);
+  };
+}
+
 const clearEveryMs = 30_000;
 
 /** Keeps the history for as long as configured, and deletes what removed devices and accounts left. */
@@ -341,6 +350,7 @@ export async function startHistoryCare(
     forgetOldEntries(shared),
     forgetOldJobs(shared),
     forgetOldAlarms(shared),
+    forgetOldVersions(shared),
   ];
   const onDoubt = () =>
     historyLog.warn(

@@ -225,6 +225,8 @@ export const AuditKind = z
     'bulk-action',
     'profile-installed',
     'configuration-changed',
+    'purpose-changed',
+    'purpose-removed',
     'push-token-added',
     'push-token-removed',
     'key-made',

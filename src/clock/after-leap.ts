@@ -236,6 +236,8 @@ const leftAlone: Readonly<Record<string, string>> = {
   'event_feed.recorded_at': history,
   'event_feed.ts': history,
   'event_sense.ts': history,
+  'former_version.ended_at': fact,
+  'former_version.made_at': fact,
   'job.created_at': fact,
   'job.ended_at': fact,
   'listening.heard_at':
@@ -246,6 +248,7 @@ const leftAlone: Readonly<Record<string, string>> = {
   'notification.counted_on': 'It names the day to which a failed message is credited back.',
   'notification.unsent_day': fact,
   'profile.created_at': fact,
+  'purpose.changed_at': fact,
   'purpose.created_at': fact,
   'push_token.added_at': fact,
   'removed_device.removed_at': 'The removal does not wait for a time.',

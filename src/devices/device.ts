@@ -19,7 +19,9 @@ import {
 import { type LastSeen, listenedSince } from '../engine/last-seen.ts';
 import { replay, type StoredLog, type StoredRuntime } from '../engine/runtime-codec.ts';
 import { startRuntime } from '../engine/runtime.ts';
+import { DomainError } from '../errors.ts';
 import { jsonText } from '../http/answer.ts';
+import type { Account, RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
 import { DeviceParams, timestamp, TimestampResponse } from '../http/schema.ts';
@@ -27,6 +29,16 @@ import { coalesce } from '../lib/coalesce.ts';
 import { yieldToEventLoop } from '../lib/event-loop.ts';
 import { isUuid } from '../lib/text.ts';
 import { type LimitsOf, refuseOversized } from '../quotas/quotas.ts';
+import {
+  configurationVersions,
+  findVersions,
+  noSuchVersion,
+  ReasonQuery,
+  reasonOf,
+  versionNumber,
+  versionRoutes,
+  type WrittenBy,
+} from '../versions/versions.ts';
 import { connectorsById, findDevices, toFound } from './list.ts';
 import { replaceConfigurations } from './queries.ts';
 import { describeConnector, type RegisterDeviceDeps } from './register.ts';
@@ -182,6 +194,7 @@ async function updateConfiguration(
   accountId: number,
   uuid: string,
   configuration: Configuration,
+  by: WrittenBy,
 ): Promise<number | null> {
   // Locks the state's row first, as ingest does; otherwise the two could deadlock.
   const { rows } = await tx.query<{ deviceId: number }>(
@@ -195,7 +208,7 @@ async function updateConfiguration(
   );
   const [found] = rows;
   if (!found) return null;
-  await replaceConfigurations(tx, [{ ...found, configuration }]);
+  await replaceConfigurations(tx, [{ ...found, configuration }], by);
   return found.deviceId;
 }
 
@@ -231,18 +244,35 @@ export type OnConfigured = (
   ts: number,
 ) => Promise<void>;
 
-/** Replaces a device's configuration and sends it to the device. */
-export function configureRoute({
-  db,
-  bus,
-  limitsOf,
-  onConfigured,
-}: {
+type ConfigureDeps = {
   db: Database;
   bus: Bus;
   limitsOf: LimitsOf;
   onConfigured: OnConfigured;
-}): Route {
+};
+
+/** Replace a device's configuration, and send it to the device; its versions, and restoring one. */
+export function configureRoutes(deps: ConfigureDeps): Route[] {
+  const { db } = deps;
+  return [
+    configureRoute(deps),
+    restoreRoute(deps),
+    ...versionRoutes({
+      db,
+      versioned: configurationVersions,
+      path: '/v2/devices/{deviceAuthUuid}/configuration',
+      params: DeviceParams,
+      name: 'ConfigurationVersion',
+      tag: 'Devices',
+      scope: 'devices:read',
+      called: "a device's configuration",
+      body: Configuration,
+      noSuchThing: noSuchDevice,
+    }),
+  ];
+}
+
+function configureRoute(deps: ConfigureDeps): Route {
   return defineRoute({
     name: 'updateDeviceConfiguration',
     scope: 'devices:write',
@@ -252,36 +282,88 @@ export function configureRoute({
     tag: 'Devices',
     auth: 'account',
     params: DeviceParams,
+    query: ReasonQuery,
     body: Configuration,
     example: exampleConfiguration,
     response: TimestampResponse.extend({ warnings: SomeWarnings }),
     errors: [404],
     warnOf: warnOfUnknownTo(Configuration, DescribedDevice),
-    handler: async ({ account, params, body, request, warnings }) => {
-      refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
+    handler: async ({ account, params, query, body, request, warnings }) => {
       const uuid = params.deviceAuthUuid;
-      const { accountId } = account;
-      const deviceId = await db.transaction(async (tx) => {
-        const found = await updateConfiguration(tx, accountId, uuid, body);
-        if (found === null) throw noSuchDevice();
-        const sIds = [...sensesOf(body).keys()];
-        await onConfigured(tx, { deviceId: found, uuid, accountId }, sIds, request.receivedTs);
-        const { name = '' } = body.device;
-        const details = { deviceAuthUuid: uuid, ...(name && { name }) };
-        const entry = {
-          kind: 'configuration-changed',
-          ...doneBy(account, request),
-          details,
-        } as const;
-        await insertEntry(tx, accountId, entry);
-        return found;
-      });
-      bus.publish('device', { deviceId, uuid, push: 'configuration' });
-      bus.publish('fleet', { accountId });
-      bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
+      await configure(deps, { account, request, uuid, reason: reasonOf(request, query) }, body);
       return { timestamp: request.now(), ...sayWarnings(warnings) };
     },
   });
+}
+
+function restoreRoute(deps: ConfigureDeps): Route {
+  return defineRoute({
+    name: 'restoreConfigurationVersion',
+    scope: 'devices:write',
+    method: 'post',
+    path: '/v2/devices/{deviceAuthUuid}/configuration/versions/{version}/restore',
+    summary: "Restore a version of a device's configuration",
+    description:
+      'Makes a new version with the content of that one, and sends it to the device. 409 if a configuration may no ' +
+      'longer be like that.',
+    tag: 'Devices',
+    auth: 'account',
+    params: DeviceParams.extend({ version: versionNumber }),
+    query: ReasonQuery,
+    response: TimestampResponse,
+    errors: [404, 409],
+    handler: async ({ account, params, query, request }) => {
+      const { deviceAuthUuid: uuid, version } = params;
+      const place = [account.accountId, uuid] as const;
+      const found = await findVersions(deps.db, configurationVersions, place, [version]);
+      const text = found.get(version);
+      if (text === undefined) throw noSuchVersion(version);
+      const read = Configuration.safeParse(JSON.parse(text));
+      if (!read.success)
+        throw new DomainError('conflict', `Version ${version} is no longer a valid configuration.`);
+      const reason = reasonOf(request, query);
+      await configure(deps, { account, request, uuid, reason, restored: version }, read.data);
+      return { timestamp: request.now() };
+    },
+  });
+}
+
+type Change = {
+  account: Account;
+  request: RequestInfo;
+  uuid: string;
+  reason: string | undefined;
+  /** The version whose content it gets again. */
+  restored?: number;
+};
+
+/** Throws `not-found`. */
+async function configure(
+  { db, bus, limitsOf, onConfigured }: ConfigureDeps,
+  { account, request, uuid, reason, restored }: Change,
+  configuration: Configuration,
+): Promise<void> {
+  const { accountId } = account;
+  refuseOversized(checkConfigurationSizes(configuration, limitsOf(accountId)));
+  const by = { ...doneBy(account, request), reason };
+  const deviceId = await db.transaction(async (tx) => {
+    const found = await updateConfiguration(tx, accountId, uuid, configuration, by);
+    if (found === null) throw noSuchDevice();
+    const sIds = [...sensesOf(configuration).keys()];
+    await onConfigured(tx, { deviceId: found, uuid, accountId }, sIds, request.receivedTs);
+    const { name = '' } = configuration.device;
+    const details = {
+      deviceAuthUuid: uuid,
+      ...(name && { name }),
+      ...(restored && { restored }),
+      ...(reason && { reason }),
+    };
+    await insertEntry(tx, accountId, { kind: 'configuration-changed', ...by, details });
+    return found;
+  });
+  bus.publish('device', { deviceId, uuid, push: 'configuration' });
+  bus.publish('fleet', { accountId });
+  bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
 }
 
 /** Returns a `DescribedDevice` as JSON text. */

@@ -3,6 +3,7 @@ import type { Configuration } from '../contract/configuration.ts';
 import type { Sql } from '../db/sql.ts';
 import { limitOf, today } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
+import type { WrittenBy } from '../versions/versions.ts';
 
 /** `configuration`: as JSON. `actor`: who registers it; `ts`: when, in ms. */
 export type NewDevice = {
@@ -46,13 +47,14 @@ export async function insertDevices(
                 or u.registrations + $6 <= ${limitOf('$1', 'devicesPerDay', '$8')})
         returning account_id
       ), added as (
-        insert into device (uuid, account_id, connector_id, configuration, name, labels, token_secret)
+        insert into device (uuid, account_id, connector_id, configuration, name, labels, token_secret,
+                            configured_by, configured_session)
         select n.uuid, account_id, n.connector_id, n.configuration::json, n.name,
-               array(select json_array_elements_text(n.labels)), n.secret_id
+               array(select json_array_elements_text(n.labels)), n.secret_id, n.actor, n.session_id
           from counted
          cross join unnest($2::uuid[], $3::integer[], $4::text[], $5::text[], $9::json[],
-                           $10::text[])
-            as n (uuid, connector_id, configuration, name, labels, secret_id)
+                           $10::text[], $13::text[], $14::uuid[])
+            as n (uuid, connector_id, configuration, name, labels, secret_id, actor, session_id)
         returning id, created_at
       ), audited as (${insertEntriesFrom('counted', 11)})
       insert into device_state (device_id, state_at)
@@ -68,6 +70,7 @@ export async function insertDevices(
       devicesPerDay,
       added.map(({ labels }) => JSON.stringify(labels)),
       added.map(({ secretId }) => secretId),
+      // Among these are who added each, and the session.
       ...entriesValues(added.map(toEntry)),
     ],
   });
@@ -98,13 +101,17 @@ export async function findDeviceId(
   return rows[0]?.id ?? null;
 }
 
+const theDevice: Actor = { by: 'device', sessionId: null, address: null };
+
 /**
- * Replaces configurations of devices; the last one of a device counts. Whoever calls it must have locked the states of
+ * Replaces configurations of devices; the last one of a device counts. By default the
+ * devices themselves sent them. Whoever calls it must have locked the states of
  * the devices, and makes what was computed from the previous configurations invalid.
  */
 export async function replaceConfigurations(
   tx: Sql,
   changes: { deviceId: number; configuration: Configuration }[],
+  { actor, reason }: Pick<WrittenBy, 'actor' | 'reason'> = { actor: theDevice },
 ): Promise<void> {
   const last = [...new Map(changes.map((change) => [change.deviceId, change])).values()];
   if (last.length === 0) return;
@@ -113,13 +120,24 @@ export async function replaceConfigurations(
     name: 'devices-replace-configurations',
     text: `
       update device d
-         set configuration = n.configuration::json, name = n.name, configured_at = now()
-        from unnest($1::bigint[], $2::text[], $3::text[]) as n (device_id, configuration, name)
+         set configuration = n.configuration::json, name = n.name, configured_at = now(),
+             configuration_version = d.configuration_version + n.is_other::integer,
+             configured_by = case when n.is_other then $4 else d.configured_by end,
+             configured_session = case when n.is_other then $5::uuid else d.configured_session end,
+             configured_reason = case when n.is_other then $6 else d.configured_reason end
+        from (
+          select n.*, n.configuration <> before.configuration::text as is_other
+            from unnest($1::bigint[], $2::text[], $3::text[]) as n (device_id, configuration, name)
+            join device before on before.id = n.device_id
+        ) as n
        where d.id = n.device_id`,
     values: [
       last.map(({ deviceId }) => deviceId),
       stored.map(({ configuration }) => configuration),
       stored.map(({ name }) => name),
+      actor.by,
+      actor.sessionId,
+      reason ?? null,
     ],
   });
 }

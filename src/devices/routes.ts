@@ -7,7 +7,7 @@ import type { Exports } from '../quotas/exports.ts';
 import { type ActionDeps, actionsRoute, labelsRoute, previewRoute } from './actions.ts';
 import { batchRoute, type RegisterDeviceDeps, registerRoute } from './register.ts';
 import {
-  configureRoute,
+  configureRoutes,
   describeRoute,
   deviceRoute,
   evaluationRoute,
@@ -50,7 +50,7 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
     listRoute(deps),
     deviceRoute(deps),
     describeRoute(deps),
-    configureRoute(deps),
+    ...configureRoutes(deps),
     remove(deps),
     tokenRoute(deps),
     rejectionsRoute(deps),

@@ -98,6 +98,18 @@ export const KeyHeader = z.object({
     }),
 });
 
+/** The header of a request that may only change one version of a thing, as the reference shows it. */
+export const TagHeader = z.object({
+  'If-Match': z
+    .string()
+    .optional()
+    .meta({
+      description:
+        'The `ETag` of the version that this may change; otherwise the answer is 412. Absent, or ' +
+        '`*`: any version.',
+    }),
+});
+
 /**
  * draft-ietf-httpapi-idempotency-key-header section 2.1: a quoted string of structured fields; unquoted text is
  * accepted too. Null if there is none. Throws `invalid-input` for anything that is not a key.

@@ -258,8 +258,16 @@ function crossOrigin(origins: string[]): Middleware {
       return origins.includes('*') ? '*' : origins.includes(origin) ? origin : '';
     },
     allowMethods: ['GET', 'POST', 'PUT', 'DELETE'],
-    allowHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'Last-Event-ID'],
+    allowHeaders: [
+      'Authorization',
+      'Content-Type',
+      'Idempotency-Key',
+      'If-Match',
+      'Last-Event-ID',
+      'X-Reason',
+    ],
     exposeHeaders: [
+      'ETag',
       'Link',
       'RateLimit',
       'RateLimit-Policy',

@@ -22,6 +22,7 @@ const statusByCode: Record<ErrorCode, number> = {
   'too-slow': 408,
   conflict: 409,
   'condition-holds': 409,
+  'precondition-failed': 412,
   'unsupported-type': 415,
   'key-reused': 422,
   'too-many-requests': 429,

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { capitalized } from '../lib/text.ts';
-import { KeyHeader } from './answer.ts';
+import { KeyHeader, TagHeader } from './answer.ts';
 import { isAnonymous } from './body.ts';
 import type { Route } from './route.ts';
 
@@ -79,6 +79,7 @@ function describe(route: Route): Operation {
       ...(route.params instanceof z.ZodObject ? { path: route.params } : {}),
       ...(route.query instanceof z.ZodObject ? { query: route.query } : {}),
       ...(route.takesKey ? { header: KeyHeader } : {}),
+      ...(route.hasTag ? { header: TagHeader } : {}),
     },
     ...(route.body
       ? {
@@ -363,7 +364,7 @@ const ProblemResponse = z
       description:
         'Stable, for programs: urn:sensorium:error: followed by invalid-input, ' +
         'unauthenticated, forbidden, account-disabled, quota-exceeded, not-found, device-gone, ' +
-        'conflict, condition-holds, too-many-requests, unavailable, internal-error, or the HTTP reason phrase ' +
+        'conflict, condition-holds, precondition-failed, too-many-requests, unavailable, internal-error, or the HTTP reason phrase ' +
         'of the status.',
       example: 'urn:sensorium:error:not-found',
     }),
@@ -399,6 +400,7 @@ const saidOf: Record<number, string> = {
   404: 'The resource does not exist, or it belongs to somebody else.',
   408: 'No part of the body arrived for too long.',
   409: 'The request conflicts with something: `detail` says with what.',
+  412: '`If-Match` names another version than the one that is there: read it again.',
   413: 'The body is too large.',
   415: 'The body has an unsupported media type.',
   422: 'The `Idempotency-Key` was already used for a different request.',
@@ -427,6 +429,7 @@ function failures(route: Route): FailureResponses {
   if (route.body) statuses.add(413).add(415);
   if (route.takes) statuses.add(400).add(408).add(415);
   if (route.takesKey) statuses.add(400).add(409).add(422);
+  if (route.hasTag) statuses.add(412);
   if (route.auth !== 'none') statuses.add(401);
   if (route.auth === 'account' || route.auth === 'ticket') statuses.add(403).add(429);
   if (route.params) statuses.add(404);

@@ -75,6 +75,8 @@ type Documentation = {
   isOfWholeAccount?: boolean;
   /** Creates something and takes an Idempotency-Key: the handler creates it through `once`. */
   takesKey?: boolean;
+  /** What it changes has an entity tag: the handler compares it with `If-Match`. */
+  hasTag?: boolean;
 };
 
 type Definition<

@@ -143,7 +143,7 @@ async function answerTo(
   ctx: Context,
 ): Promise<void> {
   if (account && 'accountId' in account) await checkLabels(deps, account, params);
-  if (route.method !== 'get') checkCondition(ctx);
+  if (route.method !== 'get' && !route.hasTag) checkCondition(ctx);
   const request = new KoaRequestInfo(ctx, deps.stopping, credential, deps.bodyStallMs);
   await route.admit?.(request);
   const place = await deps.reserveMemory(ctx, route, account);
@@ -175,13 +175,13 @@ async function answerTo(
 }
 
 /**
- * RFC 9110 section 13.1.1: resources here have no entity tags, so no tag matches, and a change under a condition must
+ * RFC 9110 section 13.1.1: most resources have no entity tags, so no tag matches, and a change under a condition must
  * not happen. Throws 412. `*` holds for whatever exists.
  */
 function checkCondition(ctx: Context): void {
   const tags = ctx.get('if-match').trim();
   if (tags === '' || tags === '*') return;
-  ctx.throw(412, 'Resources here have no entity tags, so only If-Match: * can hold');
+  ctx.throw(412, 'This resource has no entity tag, so only If-Match: * can hold');
 }
 
 /** Produces each piece in the request's async context, whoever reads it. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { doneBy, insertEntry } from '../audit/audit.ts';
 import { checkPurposeSizes, Purpose } from '../contract/purpose.ts';
 import {
   joinWarnings,
@@ -16,6 +17,7 @@ import { stream } from '../http/answer.ts';
 import { begin } from '../http/errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { exampleIds, MessageResponse, timestamp, uuidParam } from '../http/schema.ts';
+import type { Account, RequestInfo } from '../http/request.ts';
 import { yieldToEventLoop } from '../lib/event-loop.ts';
 import {
   createFairRunner,
@@ -26,6 +28,19 @@ import {
   storeWithin,
 } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
+import {
+  checkTag,
+  findVersions,
+  noSuchVersion,
+  purposeVersions,
+  ReasonQuery,
+  reasonOf,
+  tagOf,
+  versionNumber,
+  versionRoutes,
+  type WrittenBy,
+  writtenValues,
+} from '../versions/versions.ts';
 
 type PurposeRouteDeps = {
   db: Database;
@@ -38,7 +53,27 @@ const common = { tag: 'Purposes', auth: 'account' } as const;
 
 /** Specification section 4.5. */
 export function purposeRoutes(deps: PurposeRouteDeps): Route[] {
-  return [register(deps), list(deps), read(deps), update(deps), remove(deps)];
+  const { db } = deps;
+  return [
+    register(deps),
+    list(deps),
+    read(deps),
+    update(deps),
+    restore(deps),
+    remove(deps),
+    ...versionRoutes({
+      ...common,
+      db,
+      versioned: purposeVersions,
+      path: '/v2/purposes/{purposeUuid}',
+      params: PurposeParams,
+      name: 'PurposeVersion',
+      scope: 'purposes:read',
+      called: 'a purpose',
+      body: Purpose,
+      noSuchThing: noSuchPurpose,
+    }),
+  ];
 }
 
 function noSuchPurpose(): DomainError {
@@ -56,19 +91,21 @@ function register(deps: PurposeRouteDeps): Route {
     path: '/v2/purposes',
     summary: 'Register New Purpose',
     takesKey: true,
+    query: ReasonQuery,
     body: Purpose,
     example: examplePurpose,
     response: RegisteredPurpose,
     errors: [403],
     warnOf,
-    handler: async ({ account, body, request, warnings, once }) => {
+    handler: async ({ account, query, body, request, warnings, once }) => {
       const { accountId } = account;
+      const by = { ...doneBy(account, request), reason: reasonOf(request, query) };
       refuseOversized(checkPurposeSizes(body, limitsOf(accountId)));
       const text = toText(body);
       const adding = { purposes: 1, purposeBytes: text.bytes };
       const made = await once<{ purposeUuid: string; timestamp: number }>((keep) => {
         const store = async (sql: Sql) => {
-          const purposeUuid = await insertPurpose(sql, accountId, text, quotas);
+          const purposeUuid = await insertPurpose(sql, accountId, text, by, quotas);
           const made = purposeUuid === null ? null : { purposeUuid, timestamp: request.now() };
           if (made) await keep?.(sql, made);
           return made;
@@ -112,18 +149,20 @@ function read({ db }: PurposeRouteDeps): Route {
     summary: 'Get Purpose',
     params: PurposeParams,
     response: Purpose,
+    responseHeaders: { ETag: 'Its version, for `If-Match`: `"3"`.' },
     errors: [404],
     answerBytes: 4_194_304,
-    handler: async ({ account, params }) => {
+    handler: async ({ account, params, request }) => {
       const purpose = await findPurpose(db, account.accountId, params.purposeUuid);
       if (!purpose) throw noSuchPurpose();
-      return purpose;
+      request.setHeader('ETag', tagOf(purpose.version));
+      return purpose.body;
     },
   });
 }
 
 function update(deps: PurposeRouteDeps): Route {
-  const { db, quotas, limitsOf } = deps;
+  const { limitsOf } = deps;
   return defineRoute({
     ...common,
     name: 'updatePurpose',
@@ -131,30 +170,100 @@ function update(deps: PurposeRouteDeps): Route {
     method: 'put',
     path: '/v2/purposes/{purposeUuid}',
     summary: 'Update Purpose',
-    description: 'Installed profiles keep the copy that they were installed with.',
+    description:
+      'Installed profiles keep the copy that they were installed with. What was there before is kept as a version; a ' +
+      'request that changes nothing makes none.',
+    hasTag: true,
     params: PurposeParams,
+    query: ReasonQuery,
     body: Purpose,
     example: examplePurpose,
     response: UpdatedPurpose,
+    responseHeaders: { ETag: 'The version that is there now, for `If-Match`.' },
     errors: [403, 404],
     warnOf,
-    handler: async ({ account, params, body, request, warnings }) => {
-      const { accountId } = account;
+    handler: async ({ account, params, query, body, request, warnings }) => {
+      refuseOversized(checkPurposeSizes(body, limitsOf(account.accountId)));
       const { purposeUuid } = params;
-      refuseOversized(checkPurposeSizes(body, limitsOf(accountId)));
-      const text = toText(body);
-      const adding = { purposeBytes: 0 };
-      await storeWithin(db, { accountId, quotas, adding }, async () => {
-        if (await updatePurpose(db, accountId, purposeUuid, text, quotas)) return true;
-        const growth = await findGrowth(db, accountId, purposeUuid, text);
-        if (growth === null) throw noSuchPurpose();
-        adding.purposeBytes = growth;
-        return null;
-      });
+      await change(deps, { account, request, purposeUuid, reason: reasonOf(request, query) }, body);
       const all = await warnOfPurpose(body, warnings, deps.warnOfNumbers);
       return { timestamp: request.now(), warnings: all };
     },
   });
+}
+
+function restore(deps: PurposeRouteDeps): Route {
+  const { db, limitsOf } = deps;
+  return defineRoute({
+    ...common,
+    name: 'restorePurposeVersion',
+    scope: 'purposes:write',
+    method: 'post',
+    path: '/v2/purposes/{purposeUuid}/versions/{version}/restore',
+    summary: 'Restore a version of a purpose',
+    description:
+      'Makes a new version with the content of that one. Installed profiles keep the copy that they were installed ' +
+      'with. 409 if a purpose may no longer be like that.',
+    hasTag: true,
+    params: PurposeParams.extend({ version: versionNumber }),
+    query: ReasonQuery,
+    response: RestoredPurpose,
+    responseHeaders: { ETag: 'The version that is there now, for `If-Match`.' },
+    errors: [403, 404, 409],
+    handler: async ({ account, params, query, request }) => {
+      const { accountId } = account;
+      const { purposeUuid, version } = params;
+      const found = await findVersions(db, purposeVersions, [accountId, purposeUuid], [version]);
+      const text = found.get(version);
+      if (text === undefined) throw noSuchVersion(version);
+      const read = Purpose.safeParse(JSON.parse(text));
+      if (!read.success)
+        throw new DomainError('conflict', `Version ${version} is no longer a valid purpose.`);
+      refuseOversized(checkPurposeSizes(read.data, limitsOf(accountId)));
+      const reason = reasonOf(request, query);
+      await change(deps, { account, request, purposeUuid, reason, restored: version }, read.data);
+      const warnings = await warnOfPurpose(read.data, [], deps.warnOfNumbers);
+      return { timestamp: request.now(), warnings };
+    },
+  });
+}
+
+type Change = {
+  account: Account;
+  request: RequestInfo;
+  purposeUuid: string;
+  reason: string | undefined;
+  /** The version whose content it gets again. */
+  restored?: number;
+};
+
+/** Replaces a purpose within the quota, and sets the `ETag`. Throws `not-found` and `precondition-failed`. */
+async function change(
+  { db, quotas }: PurposeRouteDeps,
+  { account, request, purposeUuid, reason, restored }: Change,
+  purpose: Purpose,
+): Promise<void> {
+  const { accountId } = account;
+  const text = toText(purpose);
+  const by = { ...doneBy(account, request), reason };
+  const adding = { purposeBytes: 0 };
+  const version = await storeWithin(db, { accountId, quotas, adding }, () =>
+    db.transaction(async (tx) => {
+      await lockUsage(tx, accountId);
+      const found = await findCurrent(tx, accountId, purposeUuid, text);
+      if (found === null) throw noSuchPurpose();
+      checkTag(request, found.version);
+      if (found.isSame) return found.version;
+      adding.purposeBytes = found.growth;
+      const version = await updatePurpose(tx, { accountId, purposeUuid, quotas, by }, text);
+      if (version === null) return null;
+      const told = { purposeUuid, name: text.name, version };
+      const details = { ...told, ...(restored && { restored }), ...(reason && { reason }) };
+      await insertEntry(tx, accountId, { kind: 'purpose-changed', ...by, details });
+      return version;
+    }),
+  );
+  request.setHeader('ETag', tagOf(version));
 }
 
 function remove({ db }: PurposeRouteDeps): Route {
@@ -165,13 +274,23 @@ function remove({ db }: PurposeRouteDeps): Route {
     method: 'delete',
     path: '/v2/purposes/{purposeUuid}',
     summary: 'Delete Purpose',
-    description: 'Installed profiles keep their copy.',
+    description: 'With its versions. Installed profiles keep their copy.',
+    hasTag: true,
     params: PurposeParams,
     response: MessageResponse,
     errors: [404],
     handler: async ({ account, params, request }) => {
-      const deleted = await deletePurpose(db, account.accountId, params.purposeUuid);
-      if (!deleted) throw noSuchPurpose();
+      const { accountId } = account;
+      await db.transaction(async (tx) => {
+        await lockUsage(tx, accountId);
+        const purpose = await findPurpose(tx, accountId, params.purposeUuid);
+        if (!purpose) throw noSuchPurpose();
+        checkTag(request, purpose.version);
+        await tx.query('delete from purpose where id = $1', [params.purposeUuid]);
+        const details = { purposeUuid: params.purposeUuid, name: purpose.name };
+        const entry = { kind: 'purpose-removed', ...doneBy(account, request), details } as const;
+        await insertEntry(tx, accountId, entry);
+      });
       return { timestamp: request.now(), message: 'The purpose was deleted.' };
     },
   });
@@ -189,6 +308,7 @@ const RegisteredPurpose = z.object({
 });
 
 const UpdatedPurpose = z.object({ timestamp, warnings: Warnings });
+const RestoredPurpose = UpdatedPurpose.extend({});
 
 /** Names and identifiers are in the same order; a purpose without a name has an empty one. */
 const PurposeList = z.object({
@@ -258,6 +378,7 @@ async function insertPurpose(
   db: Sql,
   accountId: number,
   { name, body, bytes }: PurposeText,
+  by: WrittenBy,
   quotas: PurposeQuotas,
 ): Promise<string | null> {
   const { rows } = await db.query<{ id: string }>(
@@ -276,78 +397,77 @@ async function insertPurpose(
            and u.purpose_bytes + excluded.purpose_bytes <= (select bytes from allowed)
         returning account_id
       )
-      insert into purpose (account_id, name, body, bytes)
-      select account_id, $2, $3::text::json, $4 from counted
+      insert into purpose
+        (account_id, name, body, bytes, changed_at, changed_by, changed_session, change_reason)
+      select account_id, $2, $3::text::json, $4, ms_to_timestamp($7), $8, $9, $10 from counted
       returning id`,
-    [accountId, name, body, bytes, quotas.purposes, quotas.purposeBytes],
+    [accountId, name, body, bytes, quotas.purposes, quotas.purposeBytes, ...writtenValues(by)],
   );
   return rows[0]?.id ?? null;
 }
 
 /** Null if the account has no such purpose. */
-async function findPurpose(db: Sql, accountId: number, purposeId: string): Promise<Purpose | null> {
-  const { rows } = await db.query<{ body: Purpose }>(
-    'select body from purpose where id = $2 and account_id = $1',
-    [accountId, purposeId],
-  );
-  return rows[0]?.body ?? null;
-}
-
-/** By how many bytes it would grow; null if the account has no such purpose. */
-async function findGrowth(
+async function findPurpose(
   db: Sql,
   accountId: number,
   purposeId: string,
-  { bytes }: PurposeText,
-): Promise<number | null> {
-  const { rows } = await db.query<{ growth: number }>(
-    'select $3::integer - bytes as growth from purpose where id = $2 and account_id = $1',
-    [accountId, purposeId, bytes],
+): Promise<{ body: Purpose; name: string; version: number } | null> {
+  const { rows } = await db.query<{ body: Purpose; name: string; version: number }>(
+    'select body, name, version from purpose where id = $2 and account_id = $1',
+    [accountId, purposeId],
   );
-  return rows[0]?.growth ?? null;
+  return rows[0] ?? null;
 }
 
-/** False if it does not exist, or would grow over the quota. An update that does not grow it is always allowed. */
-async function updatePurpose(
-  db: Database,
+/** What a change would replace, and by how many bytes it would grow; null if the account has no such purpose. */
+async function findCurrent(
+  tx: Sql,
   accountId: number,
   purposeId: string,
-  { name, body, bytes }: PurposeText,
-  { purposeBytes }: PurposeQuotas,
-): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    await lockUsage(tx, accountId);
-    const { rowCount } = await tx.query(
-      `
-        with counted as (
-          update account_usage u
-             set purpose_bytes = u.purpose_bytes + $5 - p.bytes
-            from purpose p
-           where u.account_id = $1 and p.id = $2 and p.account_id = $1
-             and ($5 <= p.bytes
-                  or u.purpose_bytes + $5 - p.bytes <= ${limitOf('$1', 'purposeBytes', '$6')})
-          returning u.account_id
-        )
-        update purpose p
-           set name = $3, body = $4::text::json, bytes = $5
-          from counted
-         where p.id = $2 and p.account_id = counted.account_id`,
-      [accountId, purposeId, name, body, bytes, purposeBytes],
-    );
-    return rowCount === 1;
-  });
+  { body, bytes }: PurposeText,
+): Promise<{ version: number; isSame: boolean; growth: number } | null> {
+  const { rows } = await tx.query<{ version: number; isSame: boolean; growth: number }>(
+    `select version, body::text = $3 as "isSame", $4::integer - bytes as growth
+       from purpose where id = $2 and account_id = $1`,
+    [accountId, purposeId, body, bytes],
+  );
+  return rows[0] ?? null;
 }
 
-/** False if the account has no such purpose. Installed profiles keep their copy. */
-async function deletePurpose(db: Database, accountId: number, purposeId: string): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    await lockUsage(tx, accountId);
-    const { rowCount } = await tx.query('delete from purpose where id = $2 and account_id = $1', [
-      accountId,
-      purposeId,
-    ]);
-    return rowCount === 1;
-  });
+type PurposeUpdate = {
+  accountId: number;
+  purposeUuid: string;
+  quotas: PurposeQuotas;
+  by: WrittenBy;
+};
+
+/** The new version; null if it would grow over the quota. An update that does not grow it is always allowed. */
+async function updatePurpose(
+  tx: Sql,
+  { accountId, purposeUuid, quotas, by }: PurposeUpdate,
+  { name, body, bytes }: PurposeText,
+): Promise<number | null> {
+  const { rows } = await tx.query<{ version: number }>(
+    `
+      with counted as (
+        update account_usage u
+           set purpose_bytes = u.purpose_bytes + $5 - p.bytes
+          from purpose p
+         where u.account_id = $1 and p.id = $2 and p.account_id = $1
+           and ($5 <= p.bytes
+                or u.purpose_bytes + $5 - p.bytes <= ${limitOf('$1', 'purposeBytes', '$6')})
+        returning u.account_id
+      )
+      update purpose p
+         set name = $3, body = $4::text::json, bytes = $5, version = p.version + 1,
+             changed_at = ms_to_timestamp($7), changed_by = $8, changed_session = $9,
+             change_reason = $10
+        from counted
+       where p.id = $2 and p.account_id = counted.account_id
+      returning p.version`,
+    [accountId, purposeUuid, name, body, bytes, quotas.purposeBytes, ...writtenValues(by)],
+  );
+  return rows[0]?.version ?? null;
 }
 
 /** PostgreSQL's text type takes every character except NUL. */

@@ -83,6 +83,8 @@ export async function install(url: string): Promise<Installation> {
     '/v2/purposes',
     thresholdPurpose(3, 7),
   );
+  const changed = `/v2/purposes/${purposeUuid}?reason=warmer`;
+  await call(url, 'PUT', changed, { token, body: thresholdPurpose(3, 8) });
   const register = () => post<Registration>('/v2/devices', configuration);
   const [fired, halfWay, waiting, removed] = [
     await register(),
@@ -91,6 +93,11 @@ export async function install(url: string): Promise<Installation> {
     await register(),
   ];
   await call(url, 'DELETE', `/v2/devices/${removed.deviceAuthUuid}`, { token });
+  for (const { deviceAuthUuid } of [fired, halfWay, waiting]) {
+    const body = { ...configuration, device: { ...configuration.device, hwVersion: 'second' } };
+    const path = `/v2/devices/${deviceAuthUuid}/configuration?reason=soldered`;
+    await call(url, 'PUT', path, { token, body });
+  }
   const now = Date.now();
   await expect(connectDevice({ ...fired, deviceAuthToken: 'wrong' })).rejects.toThrow('refused');
   const first = await connectDevice(fired);
@@ -202,6 +209,8 @@ const formOf: Record<string, string[]> = {
     '?limit=7',
     ...['1h', '1d', '7m'].map(inBuckets),
   ],
+  '/v2/purposes/{purposeUuid}/diff': ['?from=1&to=2'],
+  '/v2/devices/{deviceAuthUuid}/configuration/diff': ['?from=1&to=2'],
   '/v2/events/{deviceAuthUuid}': ['', '?type=sense', '?senses=0x01', '?type=device&limit=1'],
 };
 
@@ -219,14 +228,17 @@ function listPaths(at: Installation): string[] {
     purposeUuid: [at.purposeUuid],
     alarmId: at.alarmIds,
     jobId: [at.jobId],
+    version: ['1'],
   };
   return listDocumentedRoutes()
     .filter(({ method, path, streams }) => method === 'get' && !streams && path.startsWith('/v2/'))
     .flatMap(({ path }) => {
-      const name = /\{(\w+)\}/.exec(path)?.[1];
-      const found =
-        name === undefined ? [path] : values[name]?.map((v) => path.replace(`{${name}}`, v));
-      if (!found) throw new Error(`${path}: nobody says what ${name} is here.`);
+      let found = [path];
+      for (const [all, name = ''] of path.matchAll(/\{(\w+)\}/g)) {
+        const named = values[name];
+        if (!named) throw new Error(`${path}: nobody says what ${name} is here.`);
+        found = found.flatMap((each) => named.map((value) => each.replace(all, value)));
+      }
       return found.flatMap((each) => (formOf[path] ?? ['']).map((form) => each + form));
     });
 }

@@ -45,6 +45,8 @@ describe('section 4, every operation', () => {
   test.each(operations)('%s: its example is answered 200, as the document says', async (name) => {
     const operation = served.get(name) as Operation;
     const world = await worldFor(name);
+    // A ticket is valid for a minute, and a busy machine takes longer for the operations before.
+    if (name === 'get /v2/streams') world.streamUrl = (await buildWorld(service.url)).streamUrl;
     if (name === 'post /v2/accounts/password/reset')
       world.resetToken = await findResetToken(world.email);
     const answer = await send(service.url, exampleOf(operation, world));

@@ -17,6 +17,9 @@ const needNone = [
   'snoozeAlarm',
   'makeStream',
   'importMeasurements',
+  'previewDeviceAction',
+  'restoreConfigurationVersion',
+  'restorePurposeVersion',
 ];
 
 /** Their answers name nothing that a second request would create anew. */

@@ -266,6 +266,8 @@ export const accountLists: Record<keyof typeof enAccountLists, string> = {
   'audit.device-muted': 'Gerät stummgeschaltet',
   'audit.device-unmuted': 'Stummschaltung eines Geräts beendet',
   'audit.profile-installed': 'Profil installiert',
+  'audit.purpose-changed': 'Aufgabe geändert',
+  'audit.purpose-removed': 'Aufgabe gelöscht',
   'audit.configuration-changed': 'Sensoren oder Name eines Geräts geändert',
   'audit.action.label': 'Label hinzugefügt',
   'audit.action.unlabel': 'Label entfernt',

@@ -40,6 +40,7 @@ export const problems: Record<ErrorCode, string> = {
   'not-found': 'Das gibt es nicht oder nicht mehr.',
   conflict: 'Das widerspricht dem aktuellen Stand. Laden Sie die Seite neu.',
   'condition-holds': 'Die Bedingung des Alarms gilt noch.',
+  'precondition-failed': 'Das hat inzwischen jemand anders geändert. Bitte neu laden.',
   'key-reused': 'Diese Anfrage wurde bereits mit anderem Inhalt gestellt.',
   'too-many-requests': 'Zu viele Anfragen in kurzer Zeit.',
   'too-slow': 'Die Anfrage wurde zu langsam übertragen.',

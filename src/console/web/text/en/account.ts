@@ -260,6 +260,8 @@ export const accountLists = {
   'audit.device-muted': 'Device muted',
   'audit.device-unmuted': 'Device unmuted',
   'audit.profile-installed': 'Profile installed',
+  'audit.purpose-changed': 'Purpose changed',
+  'audit.purpose-removed': 'Purpose deleted',
   'audit.configuration-changed': 'Sensors or name of a device changed',
   'audit.action.label': 'Label added',
   'audit.action.unlabel': 'Label removed',
