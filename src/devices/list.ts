@@ -335,12 +335,10 @@ export async function findDevices(
           join profile p on p.id = w.profile_id
          where w.device_id = any(array(select id from page)) and w.state = 'current'
       ), named as (
-        select c.id as content_id, (purpose ->> 'puId')::integer as pu_id, (own ->> 'stId')::integer as st_id,
-               own ->> 'name' as name
+        select c.id as content_id, s."puId" as pu_id, s."stId" as st_id, s.name
           from profile_content c
-         cross join lateral json_array_elements(c.purposes) purpose
-         cross join lateral json_array_elements(purpose -> 'states') own
-         where c.id in (select content_id from running) and json_array_length(purpose -> 'states') > 1
+         cross join lateral json_to_recordset(c.state_names) as s ("puId" integer, "stId" integer, name text)
+         where c.id in (select content_id from running)
       )
       select page.*, ${searchedColumns}, named.name as "stateName",
              d.connector_id as "connectorId",
