@@ -437,6 +437,7 @@ const ofAccount = (table: string): OwnedRows => ({ table, owner: 'account_id' })
  * tables with one or a few rows per device. `test/history/cascades.test.ts` lists all tables with the reason.
  */
 const deviceRows: readonly OwnedRows[] = [
+  ofDevice('message_bundle'),
   ofDevice('notification'),
   ofDevice('alarm'),
   ofDevice('alarm_snooze'),
@@ -456,6 +457,7 @@ const personalRows: readonly OwnedRows[] = [
   ofAccount('email_change'),
   ofAccount('account_mail'),
   ofAccount('recipient_turn'),
+  ofAccount('message_bundle'),
   ofAccount('notification'),
   ofAccount('alarm'),
   ofAccount('purpose'),
