@@ -443,6 +443,7 @@ const deviceRows: readonly OwnedRows[] = [
   ofDevice('alarm_snooze'),
   ofDevice('rejection'),
   ofDevice('device_profile'),
+  ofDevice('former_version'),
   ofDevice('device_input'),
   ofDevice('late_arrival'),
   ofDevice('refused_login'),

@@ -111,9 +111,17 @@ function bodyOf(messages: readonly DecidedMessage[], createdTs: WallMs): string 
       state,
       dueMs,
     }) => ({
-      ...{ kind, type, contactId, recipient, announcement, state, dueMs },
-      ...{ title: numberOf(title), body: numberOf(body) },
-      ...{ data: numberOf(data), engine: numberOf(engine) },
+      kind,
+      type,
+      contactId,
+      recipient,
+      announcement,
+      state,
+      dueMs,
+      title: numberOf(title),
+      body: numberOf(body),
+      data: numberOf(data),
+      engine: numberOf(engine),
     }),
   );
   return JSON.stringify({ createdTs, texts: [...texts.keys()], messages: compact });

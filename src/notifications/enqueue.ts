@@ -222,7 +222,13 @@ function decidedMessage(
   const { accountId, deviceId, about } = notification;
   const { title, engine } = texts.of(notification);
   return {
-    ...{ accountId, deviceId, kind, recipient, contactId, title, engine },
+    accountId,
+    deviceId,
+    kind,
+    recipient,
+    contactId,
+    title,
+    engine,
     type: typeOf(one),
     body: texts.bodyOf(one),
     data: dataOf(one),
@@ -471,7 +477,13 @@ function decidedDirect(
   nowTs: WallMs,
 ): DecidedMessage {
   return {
-    ...{ accountId, kind, type, contactId, recipient, title, body },
+    accountId,
+    kind,
+    type,
+    contactId,
+    recipient,
+    title,
+    body,
     deviceId: about?.deviceId ?? null,
     data: about ? JSON.stringify(about.data) : null,
     engine: about ? JSON.stringify(about.data.engine) : null,
