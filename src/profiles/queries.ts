@@ -209,7 +209,7 @@ export async function findRollOut(
   return rows.filter((row): row is RollOutRow => row.uuid !== null);
 }
 
-type ListedProfile = {
+export type ListedProfile = {
   pId: string;
   purposes: { puId: number; name?: string }[];
   devices: number;
