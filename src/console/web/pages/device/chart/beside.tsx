@@ -68,7 +68,7 @@ async function loadBefore(uuid: string, which: Earlier, range: Range, signal: Ab
 }
 
 /** In order: an hour that a clock shows twice lies on one that it shows once. */
-export const movedBy = (days: number, points: readonly Point[], zone: string): Point[] =>
+const movedBy = (days: number, points: readonly Point[], zone: string): Point[] =>
   points
     .map((point) => ({ ...point, ts: daysLater(point.ts, zone, days) }))
     .toSorted((one, other) => one.ts - other.ts);
