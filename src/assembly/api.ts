@@ -61,6 +61,7 @@ import { notificationRoutes } from '../notifications/routes.ts';
 import { webhookDocs } from '../notifications/webhook-docs.ts';
 import { readProfile } from '../profiles/install.ts';
 import { backtestRoutes } from '../play/routes.ts';
+import { labelLimitRoutes, takeLabelLimits } from '../profiles/label-limits.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/purposes.ts';
 import { createExports } from '../quotas/exports.ts';
@@ -255,6 +256,7 @@ async function listRoutes(
       limitsOf,
       exports,
       newUuid: randomUUID,
+      takeLabelLimits: (tx, accountId, uuids) => takeLabelLimits(tx, { accountId, uuids }),
       startJob: jobs.startJob,
       listJobDevices: jobs.listJobDevices,
       planChange: jobs.planChange,
@@ -266,6 +268,7 @@ async function listRoutes(
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
     ...quotaRoutes({ db, quotas, retention: config.retention, counters }),
     ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: warnings.warnOfSms }),
+    ...labelLimitRoutes({ db, quotas, limitsOf, newUuid: randomUUID, startJob: jobs.startJob }),
     ...eventRoutes({
       db,
       bus,

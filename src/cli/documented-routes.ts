@@ -13,6 +13,7 @@ import { jobRoutes } from '../jobs/routes.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { backtestRoutes } from '../play/routes.ts';
+import { labelLimitRoutes } from '../profiles/label-limits.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/purposes.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
@@ -28,6 +29,7 @@ export function listDocumentedRoutes(): Route[] {
     ...jobRoutes(nothing),
     ...purposeRoutes(nothing),
     ...profileRoutes(nothing),
+    ...labelLimitRoutes(nothing),
     ...eventRoutes(nothing),
     ...alarmRoutes(nothing),
     ...backtestRoutes(nothing),

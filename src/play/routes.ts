@@ -148,6 +148,7 @@ async function* readBlocks(work: BacktestWork, onEnd: () => void): AsyncGenerato
   });
   try {
     for (;;) {
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
       worker.postMessage('next');
       const [block] = (await once(worker, 'message')) as [BacktestBlock];
       if ('failed' in block)
