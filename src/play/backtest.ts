@@ -26,14 +26,14 @@ export type Backtest = {
 };
 
 /** Why a device's result may differ from what would have happened. */
-export type BacktestCaveat =
+type BacktestCaveat =
   Extract<Caveat, 'clock-break'> | 'no-arrivals' | 'listening-unknown' | 'not-all-compared';
 
 type At = { puId: number; stId: number; evId: number };
 type Spanned = At & { ts: number; closedTs?: number | null };
 
 /** One line of the result: see `BacktestLine` in `schema.ts`. */
-export type Line = { kind: string } & Record<string, unknown>;
+type Line = { kind: string } & Record<string, unknown>;
 
 const dayMs = 86_400_000;
 /** How long it is known when connectors listened. */

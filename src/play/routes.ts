@@ -155,8 +155,7 @@ async function* readBlocks(work: BacktestWork, onEnd: () => void): AsyncGenerato
         throw new DomainError('unavailable', 'The backtest could not be finished.', {
           cause: new Error(block.failed),
         });
-      // A line break shows whether the client is still there.
-      yield block.text === '' ? '\n' : block.text;
+      yield block.text;
       if (block.isLast) return;
     }
   } finally {

@@ -144,9 +144,7 @@ export const BacktestLine = z
           .meta({ description: 'Why the result may differ from what would have happened.' }),
       })
       .meta({ id: 'BacktestDevice' }),
-    z
-      .object({ kind: z.literal('done'), devices: z.int(), ...counts, timestamp })
-      .meta({ id: 'BacktestDone' }),
+    z.object({ kind: z.literal('done'), devices: z.int(), ...counts }).meta({ id: 'BacktestDone' }),
   ])
   .meta({ id: 'BacktestLine' });
 

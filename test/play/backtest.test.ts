@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { compare } from '../../src/play/backtest.ts';
+import { BacktestLine } from '../../src/play/schema.ts';
 import { ask, openAccount } from '../idempotency/repeat.ts';
 import { configuration, type Registration, thresholdPurpose } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
@@ -64,8 +65,12 @@ async function backtest(body: object): Promise<Line[]> {
   expect(response.headers.get('content-type')).toContain('application/x-ndjson');
   return text
     .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Line);
+    .slice(0, -1)
+    .map((line) => {
+      const read = JSON.parse(line) as Line;
+      expect(BacktestLine.parse(read)).toEqual(read);
+      return read;
+    });
 }
 
 const of = (lines: Line[], kind: string) => lines.filter((line) => line.kind === kind);
