@@ -180,7 +180,10 @@ test('a repeated message is not for the form; its number changes, and everything
   Object.assign(repeated.states[0]?.events[0]?.actions ?? {}, { repeatMs: 600_000 });
   expect(rulesIn([repeated], [temperature])).toBeNull();
   const limits = limitsIn([repeated]) ?? [];
-  const [changed] = withNumbers([repeated], limits, [9]);
+  const [changed] = withNumbers(
+    { purposes: [repeated], limits, senses: new Map([['0x1', temperature]]) },
+    [9],
+  );
   const event = changed?.states[0]?.events[0];
   expect(event).toMatchObject({
     actions: { repeatMs: 600_000 },

@@ -2,6 +2,7 @@ import { now } from '../app/now.ts';
 import type { StreamMessage } from '../app/stream.ts';
 import { type Answer, call } from './request.ts';
 import type {
+  ActionPreview,
   Configuration,
   DescribedDevice,
   Description,
@@ -187,6 +188,20 @@ export type JobEntry = JobList['jobs'][number];
 /** Starts an action on many devices; the service finishes it even if this page is closed. */
 export const startAction = async (body: DeviceAction): Promise<string> =>
   (await call<{ jobId: string }>('POST', '/v2/devices/actions', { body })).body.jobId;
+
+/** What a change of limits or profiles would do; it does nothing. */
+export const previewAction = async (
+  body: DeviceAction,
+  signal?: AbortSignal,
+): Promise<ActionPreview> =>
+  (await call<ActionPreview>('POST', '/v2/devices/actions/preview', { body, signal })).body;
+
+/** The purposes that the account has stored. */
+export async function listPurposes(signal?: AbortSignal) {
+  type Stored = { purposeUuids: string[]; purposeNames: string[] };
+  const { body } = await call<Stored>('GET', '/v2/purposes', { signal });
+  return body.purposeUuids.map((uuid, place) => ({ uuid, name: body.purposeNames[place] ?? '' }));
+}
 
 export const listJobs = async (signal?: AbortSignal): Promise<JobEntry[]> =>
   (await call<JobList>('GET', '/v2/jobs', { signal })).body.jobs;

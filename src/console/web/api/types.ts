@@ -5,7 +5,7 @@ export type { Registration } from '../../../devices/schema.ts';
 export type { RefusedLoginList, RemovedLoginList } from '../../../devices/schema.ts';
 export type { RejectionList } from '../../../devices/schema.ts';
 export type { LabelList } from '../../../devices/actions.ts';
-export type { DeviceAction } from '../../../devices/actions-schema.ts';
+export type { ActionPreview, DeviceAction } from '../../../devices/actions-schema.ts';
 export type { Job, JobList } from '../../../jobs/jobs.ts';
 export type { ErrorCode } from '../../../errors.ts';
 export type { RejectionReason } from '../../../contract/uplink.ts';

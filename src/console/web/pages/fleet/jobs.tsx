@@ -148,6 +148,7 @@ function undoOf({ jobId, action, labels, endedTs = 0 }: JobEntry): (() => Promis
     case 'mute':
       return () => begin({ action: 'unmute', jobId });
     case 'limits':
+    case 'profile':
     case 'restore':
       return () => begin({ action: 'restore', jobId });
     case 'snooze':
@@ -228,7 +229,7 @@ function JobView({ job }: { job: JobEntry }) {
 }
 
 /** What a job does or has done, and with how many devices. */
-function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): string {
+function sayJob({ action, labels = [], untilTs, purposes = [], ...job }: JobEntry): string {
   const { state, done, of, failures } = job;
   const label = labels.join(', ');
   const tense = state === 'running' ? 'running' : 'done';
@@ -237,6 +238,8 @@ function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): string {
       case 'label':
       case 'unlabel':
         return t(`jobs.${action}.${tense}`, { label });
+      case 'profile':
+        return t(`jobs.profile.${tense}`, { names: purposes.filter(Boolean).join(', ') });
       case 'mute':
         return t(`jobs.mute.${tense}`, { time: untilTs === undefined ? '' : formatTime(untilTs) });
       case 'snooze':

@@ -30,7 +30,8 @@ export function NumbersForm({ purposes, limits, senses, latest, onSave }: Number
       typeof typed[place] === 'number' ? text : wrongNumber(),
     );
     setWrong(found);
-    if (found.every((text) => text === '')) await onSave(withNumbers(purposes, limits, numbers));
+    if (found.every((text) => text === ''))
+      await onSave(withNumbers({ purposes, limits, senses }, numbers));
   });
   return (
     <Form
@@ -38,7 +39,7 @@ export function NumbersForm({ purposes, limits, senses, latest, onSave }: Number
       onInput={({ currentTarget }) => setShown(read(new FormData(currentTarget)).numbers)}
     >
       <p class="fine">{t('watch.numbersHint')}</p>
-      {limits.map(({ sId, which, value, name, from, to }, place) => {
+      {limits.map(({ sId, which, value, name, from, to, isAlone }, place) => {
         const sense = senses.get(sId);
         const margin = marginOf(limits, shown, place);
         return (
@@ -57,7 +58,8 @@ export function NumbersForm({ purposes, limits, senses, latest, onSave }: Number
               problem={wrong[place] ?? ''}
             />
             <p class="fine">
-              {to === null ? t('watch.inState', { from }) : t('watch.moves', { from, to })}
+              {to !== null && t('watch.moves', { from, to })}
+              {to === null && !isAlone && t('watch.inState', { from })}
               {margin !== null &&
                 ` ${t('watch.margin', { value: formatTyped(margin, { unit: sense?.unit }) })}`}
             </p>

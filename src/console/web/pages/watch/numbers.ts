@@ -1,5 +1,5 @@
-import type { Purpose } from '../../api/types.ts';
-import { isPlain } from '../../text/format.ts';
+import type { DeviceAction, Purpose, Sense } from '../../api/types.ts';
+import { formatTyped, isPlain } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 
 /** A number that a value is compared with, and where it stands in the purposes. */
@@ -12,6 +12,8 @@ export type ProfileLimit = {
   /** The event's own name, and the names of the states that it leads from and to. */
   name: string;
   from: string;
+  /** The purpose has no other state. */
+  isAlone: boolean;
   to: string | null;
   /** The same states by number. `fromStId` is null in a global state: it meets every other. */
   fromStId: number | null;
@@ -23,8 +25,12 @@ type Cause = Purpose['states'][number]['events'][number]['causes'][number];
 /**
  * The limits of purposes that can be changed in place: each is the only cause of its event, and its only threshold.
  * Null if a number is compared in another way, so that changing some limits alone could break what they mean together.
+ * `isOwn`: the console wrote them, whose events mean nothing together; the others are left out.
  */
-export function limitsIn(purposes: readonly Purpose[]): ProfileLimit[] | null {
+export function limitsIn(
+  purposes: readonly Purpose[],
+  { isOwn = false } = {},
+): ProfileLimit[] | null {
   const found: ProfileLimit[] = [];
   for (const [p, { states }] of purposes.entries())
     for (const [s, { stId, name: from, isGlobal, events }] of states.entries())
@@ -32,6 +38,7 @@ export function limitsIn(purposes: readonly Purpose[]): ProfileLimit[] | null {
         if (causes.every(({ thresholds }) => Object.keys(thresholds).length === 0)) continue;
         const [cause, ...more] = causes;
         const which = cause && more.length === 0 ? onlyLimit(cause) : null;
+        if (isOwn && which === null) continue;
         if (!cause || which === null) return null;
         const target = states.find((state) => state.stId === actions.engine?.gotoStId);
         const other = target && target.stId !== stId ? target : null;
@@ -43,6 +50,7 @@ export function limitsIn(purposes: readonly Purpose[]): ProfileLimit[] | null {
           value,
           name,
           from: from ?? String(stId),
+          isAlone: states.length === 1,
           to: other && (other.name ?? String(other.stId)),
           fromStId: isGlobal ? null : stId,
           toStId: other && other.stId,
@@ -57,20 +65,67 @@ function onlyLimit({ threshold, thresholds }: Cause): 'isGt' | 'isLt' | null {
   return which === 'isGt' || which === 'isLt' ? which : null;
 }
 
-/** The purposes with other numbers: by `ProfileLimit`, in the order of `limitsIn`. */
-export function withNumbers(
-  purposes: readonly Purpose[],
-  limits: readonly ProfileLimit[],
-  values: readonly number[],
-): Purpose[] {
+type Changed = {
+  purposes: readonly Purpose[];
+  /** In the order of `limitsIn`, as are the new values. */
+  limits: readonly ProfileLimit[];
+  senses: ReadonlyMap<string, Sense>;
+};
+
+/** The purposes with other numbers. An event whose name has the number gets the new one. */
+export function withNumbers({ purposes, limits, senses }: Changed, values: readonly number[]) {
   const changed = structuredClone([...purposes]);
-  for (const [place, { at, which }] of limits.entries()) {
-    const [p, s, e] = at;
-    const cause = changed[p]?.states[s]?.events[e]?.causes[0];
+  for (const [place, limit] of limits.entries()) {
+    const [p, s, e] = limit.at;
+    const event = changed[p]?.states[s]?.events[e];
     const value = values[place];
-    if (cause && value !== undefined) cause.thresholds[which] = value;
+    const [cause] = event?.causes ?? [];
+    if (!event || !cause || value === undefined) continue;
+    cause.thresholds[limit.which] = value;
+    if (event.name) event.name = renamed(limit, value, senses.get(limit.sId));
   }
   return changed;
+}
+
+type Changes = NonNullable<DeviceAction['changes']>;
+
+/** The same as changes of an action on many devices; only what differs. */
+export function changesOf(
+  { purposes, limits, senses }: Changed,
+  values: readonly number[],
+): Changes {
+  return limits.flatMap((limit, place) => {
+    const [p, s, e] = limit.at;
+    const state = purposes[p]?.states[s];
+    const event = state?.events[e];
+    const value = values[place];
+    if (!state || !event || value === undefined || value === limit.value) return [];
+    const { puId = 0 } = purposes[p] ?? {};
+    const to = renamed(limit, value, senses.get(limit.sId));
+    return [
+      {
+        puId,
+        stId: state.stId,
+        evId: event.evId,
+        cause: 0,
+        thresholds: { [limit.which]: value },
+        ...(to === limit.name ? {} : { name: { from: limit.name, to } }),
+      },
+    ];
+  });
+}
+
+/** The name of an event with a new number, if the old one is in it, once: "above 8 °C". */
+function renamed({ name, value }: ProfileLimit, to: number, sense: Sense | undefined): string {
+  for (const shown of [sense, { unit: sense?.unit }, {}]) {
+    const old = formatTyped(value, shown).replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+    const number = new RegExp(
+      `(?<![\\d.,-])${old.replace('\u00a0', '\\s')}(?![\\d]|[.,]\\d)`,
+      'gu',
+    );
+    if (name.match(number)?.length === 1) return name.replace(number, formatTyped(to, shown));
+  }
+  return name;
 }
 
 /** Whether a device can be where both are looked at: in one state, or moved from either to the other. */

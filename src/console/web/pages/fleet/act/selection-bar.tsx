@@ -7,16 +7,22 @@ import { begin } from '../jobs.tsx';
 import { clearSelection, countSelected, selectAll, selection, toTarget } from '../fleet-table.tsx';
 import type { ActionDialogProps } from './action-dialog.tsx';
 
-type DialogOf = ComponentType<ActionDialogProps & { what: Name }>;
-
-const acts = ['label', 'unlabel', 'mute', 'unmute', 'remove'] as const;
+const acts = ['label', 'unlabel', 'mute', 'unmute', 'limits', 'profile', 'remove'] as const;
 type Name = Exclude<(typeof acts)[number], 'unmute'>;
+
+/** What asks for what an action needs; its script is loaded when it is opened. */
+async function loadDialog(what: Name): Promise<ComponentType<ActionDialogProps>> {
+  if (what === 'limits') return (await import('./limits-dialog.tsx')).LimitsDialog;
+  if (what === 'profile') return (await import('./profile-dialog.tsx')).ProfileDialog;
+  const { ActionDialog } = await import('./action-dialog.tsx');
+  return (props) => <ActionDialog {...props} what={what} />;
+}
 
 type BarProps = { filter: FleetFilter; devices: readonly ListedDevice[]; matching: number };
 
 /** How many devices are selected, what can be done with them, and a button to select all matching ones. */
 export function SelectionBar({ filter, devices, matching }: BarProps) {
-  const [asking, setAsking] = useState<{ what: Name; Dialog: DialogOf } | null>(null);
+  const [Asking, setAsking] = useState<ComponentType<ActionDialogProps> | null>(null);
   const [error, setError] = useState<unknown>(null);
   const { value: selected } = selection;
   const number = countSelected(selected, matching);
@@ -24,7 +30,9 @@ export function SelectionBar({ filter, devices, matching }: BarProps) {
   const ask = async (what: Name) => {
     setError(null);
     try {
-      setAsking({ what, Dialog: (await import('./action-dialog.tsx')).ActionDialog });
+      const Dialog = await loadDialog(what);
+      // A function would be called for the next state.
+      setAsking(() => Dialog);
     } catch (thrown) {
       setError(thrown);
     }
@@ -68,9 +76,7 @@ export function SelectionBar({ filter, devices, matching }: BarProps) {
         </button>
       </div>
       {error !== null && <Problem error={error} />}
-      {asking && (
-        <asking.Dialog what={asking.what} number={number} onClose={() => setAsking(null)} />
-      )}
+      {Asking && <Asking number={number} onClose={() => setAsking(null)} />}
     </section>
   );
 }

@@ -1,0 +1,131 @@
+import { describe, expect, test } from 'vitest';
+import type { Registration } from '../../journeys/app.ts';
+import { browserPath, checkPage, takePicture } from '../browser.ts';
+import type { Call } from '../filled.ts';
+import { limitsOf, temperature, useWorld } from './world.ts';
+
+const warm = (value: number, name = `Temperature above ${value}.0\u00a0°C`) => ({
+  puId: 1,
+  name: 'Limits',
+  initStId: 1,
+  states: [
+    {
+      stId: 1,
+      name: 'within the limits',
+      events: [
+        {
+          evId: 1,
+          name,
+          eventLog: true,
+          actions: { alarm: true, cloud: { sendEvent: true, sendPush: true }, keepMs: 300_000 },
+          causes: [{ sId: '0x10', orderId: 0, thresholds: { isGt: value } }],
+        },
+      ],
+    },
+  ],
+});
+
+/** Six freezers: four with the same limit, one with another, one without. Their uuids, by name. */
+async function addFreezers(own: Call) {
+  const devices = Array.from({ length: 6 }, (_, place) => ({
+    protocol: 'http',
+    device: { name: `Freezer ${place + 1}` },
+    module: [{ moduleId: 'm', senses: [temperature] }],
+  }));
+  const batch = await own<{ devices: Registration[] }>('POST', '/v2/devices/batch', { devices });
+  const uuids = batch.devices.map(({ deviceAuthUuid }) => deviceAuthUuid);
+  const install = (deviceAuthUuids: string[], value: number) =>
+    own('POST', '/v2/devices/profile', { deviceAuthUuids, purposes: [warm(value)] });
+  await install(uuids.slice(0, 4), 8);
+  await install(uuids.slice(4, 5), 10);
+  return { uuids, install };
+}
+
+// What the page says, against the API and the data. Only if the machine has Chromium; if not, the run says so.
+describe.skipIf(browserPath === null)('the console tells the truth of many devices', () => {
+  const { openOwn } = useWorld();
+
+  test('limits of a selection: what differs is said first, and what changed meanwhile is left alone', async () => {
+    const watched = await openOwn('');
+    const { own, page, faults } = watched;
+    const { uuids, install } = await addFreezers(own);
+    await page.getByText('1 to 6 of 6').waitFor();
+    await page.getByLabel('Select this page').check();
+    await page.getByRole('button', { name: 'Limits …' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('These devices do not all have the same limits').waitFor();
+    const groups = dialog.locator('.groups label');
+    await expect
+      .poll(async () => (await groups.allInnerTexts()).map((text) => text.replaceAll('\n', ' ')))
+      .toEqual([
+        '4 devices, such as Freezer 1: Temperature above 8\u00a0°C',
+        '1 device, such as Freezer 5: Temperature above 10\u00a0°C',
+        '1 device, such as Freezer 6: no profile, so no limits.',
+      ]);
+    expect(await groups.nth(2).locator('input').isDisabled()).toBe(true);
+    const field = dialog.getByRole('textbox', { name: 'Temperature above' });
+    expect(await field.inputValue()).toBe('8');
+    await dialog.getByRole('button', { name: 'Continue' }).click();
+    await dialog.getByText('Enter another number.').waitFor();
+    await field.fill('9.5');
+    await checkPage(watched, 'limits-of-many');
+    await dialog.getByRole('button', { name: 'Continue' }).click();
+    await dialog.getByText('4 devices get this. 2 devices keep what they have.').waitFor();
+    // What was typed is still there.
+    await dialog.getByRole('button', { name: 'Back' }).click();
+    expect(await field.inputValue()).toBe('9.5');
+    await dialog.getByRole('button', { name: 'Continue' }).click();
+    expect(await dialog.locator('.limit-changes').innerText()).toBe(
+      'Temperature above 8\u00a0°C → 9.5\u00a0°C',
+    );
+    await takePicture(page, 'limits-of-many-preview');
+    // Somebody else is faster.
+    await install(uuids.slice(1, 2), 12);
+    await dialog.getByRole('button', { name: 'Change limits' }).click();
+    await page.getByText('Limits changed: 3 devices').waitFor();
+    await page.getByText('3 devices failed').click();
+    const failed = page.locator('.failures li');
+    await expect.poll(() => failed.count()).toBe(3);
+    for (const name of ['Freezer 2', 'Freezer 5', 'Freezer 6'])
+      await failed.filter({ hasText: name }).getByText('The device has another profile.').waitFor();
+    const limits = () => Promise.all(uuids.map((uuid) => limitsOf(own, uuid)));
+    const of = (value: string) => [
+      [`Temperature above ${value}\u00a0°C`, { isGt: Number(value) }, undefined],
+    ];
+    const changed = ['9.5', '12.0', '9.5', '9.5', '10.0'].map(of);
+    expect(await limits()).toEqual([...changed, []]);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText('Previous profiles restored: 3 devices').waitFor();
+    expect(await limits()).toEqual([...['8.0', '12.0', '8.0', '8.0', '10.0'].map(of), []]);
+    expect(faults).toEqual([]);
+  });
+
+  test('a profile of stored purposes: what it replaces is said before it is installed', async () => {
+    const watched = await openOwn('');
+    const { own, page, faults } = watched;
+    const { uuids } = await addFreezers(own);
+    await page.getByLabel('Select this page').check();
+    await page.getByRole('button', { name: 'Profile …' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('No purposes are stored').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await own('POST', '/v2/purposes', { ...warm(10), name: 'Limits' });
+    await own('POST', '/v2/purposes', { ...warm(3, 'thawing'), puId: 2, name: 'Ice' });
+    await page.getByRole('button', { name: 'Profile …' }).click();
+    await dialog.getByLabel('Ice').check();
+    await checkPage(watched, 'profile-of-many');
+    await dialog.getByRole('button', { name: 'Continue' }).click();
+    await expect
+      .poll(() => dialog.locator('.limit-changes li').allInnerTexts())
+      .toEqual([
+        '4 devices lose: Limits. get: Ice.',
+        '1 device lose: Limits. get: Ice.',
+        '1 device no profile, so no limits. get: Ice.',
+      ]);
+    await dialog.getByRole('button', { name: 'Install' }).click();
+    await page.getByText('Profile installed (Ice): 6 devices').waitFor();
+    for (const uuid of uuids)
+      expect(await limitsOf(own, uuid)).toEqual([['thawing', { isGt: 3 }, undefined]]);
+    expect(faults).toEqual([]);
+  });
+});
