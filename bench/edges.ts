@@ -107,6 +107,7 @@ const routes = [
     newUuid: randomUUID,
     startJob: () => Promise.reject(new Error('There are no jobs here.')),
     listJobDevices: () => Promise.resolve(null),
+    takeLabelLimits: async () => undefined,
     planChange: () => Promise.reject(new Error('no jobs')),
     planBack: () => Promise.resolve(null),
     previewChange: () => Promise.reject(new Error('no jobs')),

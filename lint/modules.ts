@@ -220,6 +220,23 @@ export const modules: Module[] = [
     not: servers,
     why: 'Of features, ingest/ imports only the files that store something in its transaction.',
   },
+  featureModule(
+    'play',
+    'alarms/rules.ts contract/ db/ engine/ exports/ http/ ingest/rules/ lib/ quotas/ errors.ts',
+  ),
+  {
+    files: 'src/play/player.ts',
+    may: [
+      '../alarms/rules.ts',
+      '../contract/',
+      '../engine/',
+      '../ingest/rules/',
+      '../lib/clock-readings.ts',
+    ],
+    only: ['zod'],
+    beside: [],
+    why: 'The player is pure: it takes everything as arguments.',
+  },
   {
     files: 'src/ingest/rules/*.ts',
     may: ['../../contract/', '../../engine/', '../../lib/clock-readings.ts'],

@@ -58,6 +58,7 @@ import { findNewest } from '../measurements/store.ts';
 import { observeHooks, observeHttpQueue } from '../metrics/observe.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { webhookDocs } from '../notifications/webhook-docs.ts';
+import { labelLimitRoutes, takeLabelLimits } from '../profiles/label-limits.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/purposes.ts';
 import { createExports } from '../quotas/exports.ts';
@@ -251,6 +252,7 @@ async function listRoutes(
       limitsOf,
       exports,
       newUuid: randomUUID,
+      takeLabelLimits: (tx, accountId, uuids) => takeLabelLimits(tx, { accountId, uuids }),
       startJob: jobs.startJob,
       listJobDevices: jobs.listJobDevices,
       planChange: jobs.planChange,
@@ -262,6 +264,7 @@ async function listRoutes(
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
     ...quotaRoutes({ db, quotas, retention: config.retention, counters }),
     ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: warnings.warnOfSms }),
+    ...labelLimitRoutes({ db, quotas, limitsOf, newUuid: randomUUID, startJob: jobs.startJob }),
     ...eventRoutes({
       db,
       bus,

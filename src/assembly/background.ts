@@ -42,9 +42,11 @@ import {
   planChange,
   previewChange,
   type ProfileChange,
+  tellOf,
 } from '../profiles/change.ts';
 import { forgetOldDisplays } from '../profiles/downlinks.ts';
 import { forgetSpans } from '../profiles/history.ts';
+import { withLabelLimits } from '../profiles/label-limits.ts';
 import { removeUnusedProfiles } from '../profiles/queries.ts';
 import { compactActivity } from '../quotas/activity.ts';
 import { moreThan, type NearCounts, startQuotaWatch } from '../quotas/near.ts';
@@ -119,11 +121,16 @@ function createDoPiece(
     const by = { actor: piece.actor, ts: clock() };
     switch (action) {
       case 'label':
-      case 'unlabel':
-        return {
-          ...(await relabel(tx, piece, action, of.labels ?? [])),
-          after: () => onLabelled(accountId, clock()),
+      case 'unlabel': {
+        const { result, taken } = await withLabelLimits(tx, piece, () =>
+          relabel(tx, piece, action, of.labels ?? []),
+        );
+        const after = () => {
+          tellOf(bus, taken);
+          return onLabelled(accountId, clock());
         };
+        return { ...result, after };
+      }
       case 'remove': {
         const removed = await removal.removeWithin(tx, accountId, { uuids, labels, by });
         const after = async () => {
@@ -144,6 +151,7 @@ function createDoPiece(
       }
       case 'limits':
       case 'profile':
+      case 'label-limits':
       case 'restore': {
         if (!of.change) throw new Error('A job lacks the profile to install.');
         const change = of.change as ProfileChange;

@@ -24,6 +24,8 @@ import { type Notifications, startNotifications } from '../notifications/notific
 import { createNumberRule } from '../notifications/recipients.ts';
 import { createInstallWarnings, type InstallWarnings } from '../notifications/warnings.ts';
 import { createFiringsRate } from '../quotas/rates.ts';
+import { tellOf } from '../profiles/change.ts';
+import { withLabelLimits } from '../profiles/label-limits.ts';
 import type { Shared } from './shared.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
@@ -112,9 +114,13 @@ export const createOnLabelled =
 
 /** The routes of contacts, and the pages that links in mails lead to. */
 export function listContactRoutes(shared: Shared): Route[] {
-  const { config, db, keys, limitsOf } = shared;
+  const { bus, config, db, keys, limitsOf } = shared;
   return contactRoutes({
     db,
+    withLabelLimits: async (tx, of, change) => {
+      const { taken } = await withLabelLimits(tx, of, change);
+      return () => tellOf(bus, taken);
+    },
     onLabelled: createOnLabelled(shared),
     limitsOf,
     linkKeys: keys.mailLinks,

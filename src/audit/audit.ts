@@ -224,6 +224,7 @@ export const AuditKind = z
     'device-unmuted',
     'bulk-action',
     'profile-installed',
+    'label-limits-changed',
     'configuration-changed',
     'purpose-changed',
     'purpose-removed',

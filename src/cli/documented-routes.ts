@@ -12,6 +12,7 @@ import { importRoutes } from '../imports/routes.ts';
 import { jobRoutes } from '../jobs/routes.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
+import { labelLimitRoutes } from '../profiles/label-limits.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/purposes.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
@@ -27,6 +28,7 @@ export function listDocumentedRoutes(): Route[] {
     ...jobRoutes(nothing),
     ...purposeRoutes(nothing),
     ...profileRoutes(nothing),
+    ...labelLimitRoutes(nothing),
     ...eventRoutes(nothing),
     ...alarmRoutes(nothing),
     ...measurementRoutes(nothing),

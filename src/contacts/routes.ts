@@ -48,6 +48,15 @@ type ContactRouteDeps = ReplaceDeps & {
   linkKeys: readonly Buffer[];
   /** The keys that webhook secrets are derived from, newest first. */
   webhookKeys: readonly Buffer[];
+  /**
+   * Changes labels of devices with `change`, and gives these the limits of their labels; the account's usage is locked.
+   * Returns what to do after the commit.
+   */
+  withLabelLimits: (
+    tx: Sql,
+    of: { accountId: number; uuids: string[] },
+    change: () => Promise<void>,
+  ) => Promise<() => void>;
   /** Called when the labels of a device of the account have changed. */
   onLabelled: (accountId: number, nowTs: WallMs) => Promise<void>;
 };
@@ -141,7 +150,7 @@ function trial(deps: ContactRouteDeps): Route {
   });
 }
 
-function label({ db, onLabelled }: ContactRouteDeps): Route {
+function label({ db, onLabelled, withLabelLimits }: ContactRouteDeps): Route {
   return defineRoute({
     name: 'replaceDeviceLabels',
     scope: 'devices:write',
@@ -149,7 +158,9 @@ function label({ db, onLabelled }: ContactRouteDeps): Route {
     method: 'put',
     path: '/v2/devices/{deviceAuthUuid}/labels',
     summary: 'Replace the labels of a device',
-    description: 'Contacts that have labels are notified only of devices that have one of them.',
+    description:
+      'Contacts that have labels are notified only of devices that have one of them. A device takes the limits of its ' +
+      'labels, unless it has limits of its own.',
     tag: 'Devices',
     auth: 'account',
     errors: [404],
@@ -159,8 +170,14 @@ function label({ db, onLabelled }: ContactRouteDeps): Route {
     response: TimestampResponse,
     handler: async ({ account: { accountId }, params, body: { labels }, request }) => {
       const uuid = params.deviceAuthUuid;
-      if (!(await saveLabels(db, accountId, { uuid, labels })))
-        throw new DomainError('not-found', 'There is no such device.');
+      const tell = await db.transaction(async (tx) => {
+        await lockUsage(tx, accountId);
+        return withLabelLimits(tx, { accountId, uuids: [uuid] }, async () => {
+          if (!(await saveLabels(tx, accountId, { uuid, labels })))
+            throw new DomainError('not-found', 'There is no such device.');
+        });
+      });
+      tell();
       // In a transaction of its own: whoever locks devices and alarms must lock all of the devices first.
       await onLabelled(accountId, request.receivedTs);
       return { timestamp: request.now() };

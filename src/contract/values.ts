@@ -46,7 +46,7 @@ export const maxLabels = 20;
 const maxLabelLength = 64;
 
 /** A word that groups devices and contacts: 1 to 64 characters. */
-const Label = Text.min(1).refine(
+export const Label = Text.min(1).refine(
   (text) => Array.from(text).length <= maxLabelLength,
   `expected at most ${maxLabelLength} characters`,
 );

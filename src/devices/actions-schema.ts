@@ -131,7 +131,8 @@ export type AskedChange =
 
 /** What is stored of the action for its job. */
 export type StoredAction = {
-  action: ActionName;
+  /** label-limits: `PUT /v2/devices/labels/limits` does it. */
+  action: ActionName | 'label-limits';
   labels?: string[];
   untilTs?: number;
   reason?: string;

@@ -122,11 +122,18 @@ export function toFound(
   const transport = connectors.get(row.heardAt)?.kind ?? 'mqtt';
   const { openAlarms, alarmSinceTs, alarmName, stateName, refusedTs, mutedUntilTs, mutedReason } =
     row;
+  const limitsFrom =
+    typeof row.limitsOf === 'string'
+      ? { label: row.limitsOf }
+      : row.limitsOf === null
+        ? null
+        : ('own' as const);
   return {
     ...toListed(keys, row),
     presence: presenceOf(row.connected ?? false, transport !== 'mqtt'),
     transport,
     ...searchedOf(row),
+    limitsFrom,
     openAlarms,
     ...(protocol === undefined ? {} : { protocol }),
     ...(alarmSinceTs === null ? {} : { alarmSinceTs }),
@@ -280,6 +287,8 @@ type FoundDevice = ListedDevice &
     refusedTs: number | null;
     /** Of the state in its current profile; null or empty if there is only one, or it has no name. */
     stateName: string | null;
+    /** The label whose limits it has, or waits for; true: its own; null: it has none. */
+    limitsOf: string | true | null;
     /** Null if it is not muted. */
     mutedUntilTs: number | null;
     /** Null if no reason was given, or if it is not muted. */
@@ -334,15 +343,21 @@ export async function findDevices(
           from device_profile w
           join profile p on p.id = w.profile_id
          where w.device_id = any(array(select id from page)) and w.state = 'current'
+      ), newest as (
+        select distinct on (w.device_id) w.device_id, w.label, c.bytes
+          from device_profile w
+          join profile p on p.id = w.profile_id
+          join profile_content c on c.id = p.content_id
+         where w.device_id = any(array(select id from page)) and w.state in ${textList(neededStates)}
+         order by w.device_id, w.state = 'current'
       ), named as (
-        select c.id as content_id, (purpose ->> 'puId')::integer as pu_id, (own ->> 'stId')::integer as st_id,
-               own ->> 'name' as name
+        select c.id as content_id, s."puId" as pu_id, s."stId" as st_id, s.name
           from profile_content c
-         cross join lateral json_array_elements(c.purposes) purpose
-         cross join lateral json_array_elements(purpose -> 'states') own
-         where c.id in (select content_id from running) and json_array_length(purpose -> 'states') > 1
+         cross join lateral json_to_recordset(c.state_names) as s ("puId" integer, "stId" integer, name text)
+         where c.id in (select content_id from running)
       )
       select page.*, ${searchedColumns}, named.name as "stateName",
+             case when newest.bytes > 2 then coalesce(to_json(newest.label), 'true'::json) end as "limitsOf",
              d.connector_id as "connectorId",
              coalesce(page.heard_at, d.connector_id) as "heardAt",
              alarms.*, refused."refusedTs", m.until_at as "mutedUntilTs", m.reason as "mutedReason"
@@ -350,6 +365,7 @@ export async function findDevices(
         join device d on d.id = page.id
         left join refused on refused.device_id = page.id ${joinMutes('$8', 'page.id')}
         left join running on running.device_id = page.id
+        left join newest on newest.device_id = page.id
         left join named using (content_id, pu_id, st_id)
        cross join lateral (
          select count(*)::integer as "openAlarms",

@@ -34,6 +34,24 @@ import { deriveToken } from './tokens.ts';
 /** Stores a device within the account's quotas; throws `quota-exceeded` or `unauthenticated`. */
 type RegisterDevice = (accountId: number, device: NewDevice) => Promise<void>;
 
+/** In the transaction that stores devices with labels: they take the limits of these. */
+type TakeLabelLimits = (tx: Sql, accountId: number, uuids: string[]) => Promise<unknown>;
+
+const isLabelled = ({ labels }: NewDevice) => labels.length > 0;
+
+/** Stores devices as `insertDevices` does, with the limits of their labels. */
+async function insertWithin(
+  tx: Sql,
+  accountId: number,
+  devices: NewDevice[],
+  { quotas, takeLabelLimits }: Pick<RegisterDeviceDeps, 'quotas' | 'takeLabelLimits'>,
+): Promise<boolean> {
+  if (!(await insertDevices(tx, accountId, devices, quotas))) return false;
+  const labelled = devices.filter(isLabelled).map(({ uuid }) => uuid);
+  if (labelled.length > 0) await takeLabelLimits(tx, accountId, labelled);
+  return true;
+}
+
 type Waiting = PromiseWithResolvers<void> & { device: NewDevice };
 
 /** Limits of one statement. */
@@ -44,12 +62,20 @@ const maxBytes = 1_048_576;
  * Concurrent registrations of one account share a statement: separate ones would each lock the account's counter until
  * their commit, so the commits would run one after the other.
  */
-export function createRegistration(db: Database, quotas: QuotaSettings): RegisterDevice {
+export function createRegistration(
+  db: Database,
+  quotas: QuotaSettings,
+  takeLabelLimits: TakeLabelLimits = async () => undefined,
+): RegisterDevice {
+  const insert = (accountId: number, devices: NewDevice[]) =>
+    devices.some(isLabelled)
+      ? db.transaction((tx) => insertWithin(tx, accountId, devices, { quotas, takeLabelLimits }))
+      : insertDevices(db, accountId, devices, quotas);
   const queues = new Map<number, Waiting[]>();
 
   async function storeOne(accountId: number, { device, resolve, reject }: Waiting): Promise<void> {
     const adding = { devices: 1, devicesPerDay: 1 };
-    const store = async () => (await insertDevices(db, accountId, [device], quotas)) || null;
+    const store = async () => (await insert(accountId, [device])) || null;
     await storeWithin(db, { accountId, quotas, adding }, store).then(() => resolve(), reject);
   }
 
@@ -59,7 +85,7 @@ export function createRegistration(db: Database, quotas: QuotaSettings): Registe
     if (batch.length === 1 && first) return storeOne(accountId, first);
     const devices = batch.map(({ device }) => device);
     try {
-      if (await insertDevices(db, accountId, devices, quotas)) {
+      if (await insert(accountId, devices)) {
         for (const { resolve } of batch) resolve();
         return;
       }
@@ -112,7 +138,7 @@ type Made = { devices: [uuid: string, connectorId: number][]; timestamp: number 
 
 /** Registers many devices, or none of them. */
 export function batchRoute(deps: RegisterDeviceDeps): Route {
-  const { db, bus, quotas, limitsOf } = deps;
+  const { bus, limitsOf } = deps;
   const runFairly = createFairRunner(1);
   return defineRoute({
     name: 'registerDevices',
@@ -147,7 +173,7 @@ export function batchRoute(deps: RegisterDeviceDeps): Route {
         ]);
         const made = { devices: registered, timestamp };
         const store = () =>
-          insertBatch(db, { accountId, devices, quotas }, async (tx) => keep?.(tx, made));
+          insertBatch(deps, { accountId, devices }, async (tx) => keep?.(tx, made));
         await runFairly(accountId, store);
         return made;
       });
@@ -194,7 +220,7 @@ async function prepare(
   return devices;
 }
 
-type Batch = { accountId: number; devices: readonly NewDevice[]; quotas: QuotaSettings };
+type Batch = { accountId: number; devices: readonly NewDevice[] };
 const maxLength = 262_144;
 
 /**
@@ -202,16 +228,17 @@ const maxLength = 262_144;
  * end of the transaction.
  */
 async function insertBatch(
-  db: Database,
-  { accountId, devices, quotas }: Batch,
+  deps: RegisterDeviceDeps,
+  { accountId, devices }: Batch,
   last: (tx: Sql) => Promise<void>,
 ): Promise<void> {
+  const { db, quotas } = deps;
   const adding = { devices: devices.length, devicesPerDay: devices.length };
   await db.transaction(async (tx) => {
     await lockUsage(tx, accountId);
     await refuseBeyond(tx, { accountId, quotas, adding });
     for (const some of piecesOf(devices))
-      if (!(await insertDevices(tx, accountId, some, quotas)))
+      if (!(await insertWithin(tx, accountId, some, deps)))
         throw await explainRefusal(tx, { accountId, quotas, adding: { devices: some.length } });
     await last(tx);
   });
@@ -247,6 +274,7 @@ export type RegisterDeviceDeps = {
   limitsOf: LimitsOf;
   /** Makes the uuid of a new device. */
   newUuid: () => string;
+  takeLabelLimits: TakeLabelLimits;
 };
 
 /** What is stored of a registration; the rest of the answer follows from it. */
@@ -255,7 +283,7 @@ type Registered = { uuid: string; connectorId: number };
 /** Registers a device, within the account's quotas. */
 export function registerRoute(deps: RegisterDeviceDeps): Route {
   const { db, bus, secretId, listConnectors, quotas, limitsOf, newUuid } = deps;
-  const registerDevice = createRegistration(db, quotas);
+  const registerDevice = createRegistration(db, quotas, deps.takeLabelLimits);
   const runFairly = createFairRunner(2);
   return defineRoute({
     name: 'registerDevice',
@@ -294,7 +322,7 @@ export function registerRoute(deps: RegisterDeviceDeps): Route {
           }
           const store = () =>
             db.transaction(async (tx) => {
-              if (!(await insertDevices(tx, accountId, [device], quotas))) return null;
+              if (!(await insertWithin(tx, accountId, [device], deps))) return null;
               await keep(tx, made);
               return made;
             });

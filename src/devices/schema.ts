@@ -228,6 +228,15 @@ const Device = z
       description:
         'In pages: the name of `state` in the current profile; absent if its purpose has only one state.',
     }),
+    limitsFrom: z
+      .union([z.object({ label: z.string() }).meta({ id: 'LimitsFromLabel' }), z.literal('own')])
+      .nullable()
+      .optional()
+      .meta({
+        description:
+          'In pages: where the newest profile comes from. A label: see `/v2/devices/labels/limits`. own: somebody installed ' +
+          'it on the device. null: it has none, or one without purposes.',
+      }),
     refusedTs: timestamp.optional().meta({
       description:
         'In pages: when a login of the device was last refused; absent if it has logged in since.',

@@ -7,7 +7,7 @@ import { addedTo, replay, type StoredRuntime } from '../engine/runtime-codec.ts'
 import type { Runtime } from '../engine/runtime.ts';
 import { findNewestArrived } from '../measurements/store.ts';
 import type { DeviceQueue } from './queue.ts';
-import { type Arrival, storedArrival } from './rules/arrival.ts';
+import { type Arrival, nextArrival, storedArrival } from './rules/arrival.ts';
 import { logOfRead } from './rules/evidence-log.ts';
 import {
   Budget,
@@ -64,11 +64,12 @@ export type ContextLoader = (
  * Reads device states, and claims devices with a profile for the transaction. If another process has a message of such
  * a device under way, this waits for it, so that the newest value in the history is really the newest. A removed device
  * has no state. Nor has one with only ticks that is no longer due or that another process has. Reads as many devices as
- * `remembered` has room for at once; at least one.
+ * `remembered` has room for at once; at least one. `nowTs`: the service's time now (`ApplyLimits`).
  */
 export function createContextLoader(
   remembered: ContextCache,
   listWaitingSenses: ListWaitingSenses = noneWait,
+  nowTs?: Clock,
 ): ContextLoader {
   return async (tx, queues, ticked = new Map(), arrived = new Map()) => {
     const left = await pickLeft(tx, queues, remembered);
@@ -87,7 +88,10 @@ export function createContextLoader(
     for (const deviceState of read) {
       const { deviceId } = deviceState.device;
       const waitingSenses = waiting.get(deviceId) ?? null;
-      const untilTs = (arrivals.get(deviceId) ?? Infinity) + aheadMs;
+      const arrival = latestOf(deviceState.arrival, storedArrival(arrivedOf.get(deviceId) ?? null));
+      // A message that was overtaken is evaluated as of what overtook it.
+      const sentTs = arrivals.get(deviceId) ?? Infinity;
+      const untilTs = nextArrival(arrival, sentTs, 1, nowTs).ts + aheadMs;
       const known = {
         stored: storedClocks.get(deviceId) ?? null,
         newest: newest.get(deviceId) ?? {},
@@ -95,7 +99,6 @@ export function createContextLoader(
       };
       const stored = await beginClocks(tx, deviceState, known);
       const clocks = clocksOf(deviceState, stored, known.newest);
-      const arrival = latestOf(deviceState.arrival, storedArrival(arrivedOf.get(deviceId) ?? null));
       deviceStates.set(deviceId, { ...deviceState, ...clocks, arrival, waitingSenses });
     }
     return { deviceStates, left };
@@ -166,12 +169,17 @@ async function toDeviceState(row: DeviceRow, layouts: Layouts): Promise<DeviceSt
     seen: CowArray.of<Newest>([]),
     clocks: null,
     remarked: null,
-    // Nothing of a device without a profile is evaluated, so there is nothing to note.
-    given: { basis: row.basis, isNoted: row.noted === row.basis || !(current || pending) },
+    given: toGiven(row),
     lateHour: null,
     waitingSenses: null,
     recentRejections: null,
   };
+}
+
+function toGiven({ basis, noted, current_profile, pending_profile }: DeviceRow) {
+  // Nothing of a device that never had a profile is evaluated, so there is nothing to note.
+  const isKept = noted !== null || current_profile !== null || pending_profile !== null;
+  return { basis, isNoted: !isKept || noted === basis, isKept };
 }
 
 /** Decodes stored evidence, and notes how it is stored. */

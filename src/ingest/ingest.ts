@@ -123,7 +123,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     limits,
     maxBatchItems,
     remembered,
-    loadDeviceStates: createContextLoader(remembered, deps.listWaitingSenses),
+    loadDeviceStates: createContextLoader(remembered, deps.listWaitingSenses, limits.nowTs),
     eventQuota: deps.eventQuota && createEventQuota(deps.eventQuota, deps),
     redeliveries: { untilMs: -Infinity },
     retry: options.retry ?? retryBounds,

@@ -60,7 +60,7 @@ export async function noteAnew(tx: Sql, deviceIds: number[]): Promise<void> {
   await tx.query({
     name: 'inputs-note-anew',
     text: `
-      update device_state set noted = null
+      update device_state set noted = ''
        where device_id = any($1::bigint[]) and noted is not null`,
     values: [plainArray(deviceIds)],
   });

@@ -418,24 +418,10 @@ const plainLimits = (which: string) => `
           join profile p on p.id = d.profile_id
          where ${which} and d.state = 'current'
       ), limits as (
-        select c.id as content_id, cause ->> 'sId' as s_id,
-               min((cause #>> '{thresholds,isGt}')::float8) as above,
-               max((cause #>> '{thresholds,isLt}')::float8) as below
+        select c.id as content_id, l."sId" as s_id, min(l.above) as above, max(l.below) as below
           from profile_content c
-         cross join lateral json_array_elements(c.purposes) purpose
-         cross join lateral json_array_elements(purpose -> 'states') state
-         cross join lateral json_array_elements(state -> 'events') event
-         cross join lateral json_array_elements(event -> 'causes') cause
+         cross join lateral json_to_recordset(c.limits) as l ("sId" text, above float8, below float8)
          where c.id in (select content_id from running)
-           and json_array_length(event -> 'causes') = 1
-           and coalesce(
-                 (event #>> '{actions,alarm}')::boolean,
-                 (event #>> '{actions,cloud,sendPush}' = 'true' or event #> '{actions,sms}' is not null)
-                   and event #>> '{actions,engine,gotoStId}' is distinct from purpose ->> 'initStId')
-           and (select count(*) = 1 from json_object_keys(cause -> 'thresholds'))
-           and coalesce(cause #>> '{threshold,negate}', 'false') = 'false'
-           and coalesce(cause #>> '{threshold,relative}', 'false') = 'false'
-           and cause #> '{threshold,over}' is null
          group by 1, 2
       )`;
 

@@ -11,6 +11,7 @@ import { DeviceParams, lastTs, linkNext } from '../http/schema.ts';
 import { csvType } from '../lib/text.ts';
 import type { Exports } from '../quotas/exports.ts';
 import { exportRoute } from './export.ts';
+import { lateRoute } from './late.ts';
 import {
   listLatest,
   listMeasuredSenses,
@@ -43,6 +44,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
   return [
     latestRoute(deps),
     exportRoute(deps),
+    lateRoute(deps),
     defineRoute({
       name: 'listMeasurements',
       scope: 'data:read',

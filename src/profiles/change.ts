@@ -23,6 +23,7 @@ import {
   unfit,
 } from './install.ts';
 import { noteInstaller } from './history.ts';
+import { takeLabelLimits } from './label-limits.ts';
 import { needed } from './queries.ts';
 
 /*
@@ -59,7 +60,9 @@ export type ProfileChange =
       silenceMs: number | null;
     }
   /** Brings back what the devices had before that change. */
-  | { changeId: string; back: string };
+  | { changeId: string; back: string }
+  /** Gives devices the limits of their labels. */
+  | { changeId: string; byLabel: true };
 
 /** A number that changes, or the name of an event. */
 type LimitDifference = Pick<LimitChange, 'puId' | 'stId' | 'evId'> &
@@ -185,22 +188,34 @@ type Newest = {
   formerId: string | null;
   /** Null: it is not stored any more. */
   formerContentId: number | null;
+  /** The label whose limits the former one was; null: none's. */
+  formerLabel: string | null;
+  /** Whether the change that is taken back installed anything on it. */
+  wasChanged: boolean;
 };
 
-/** The profiles of these devices; those without one are missing. */
-async function listNewest(sql: Sql, deviceIds: readonly number[]): Promise<Map<number, Newest>> {
+/** The profiles of these devices; those without one are missing. `back`: the change that is taken back. */
+async function listNewest(
+  sql: Sql,
+  deviceIds: readonly number[],
+  back: string | null = null,
+): Promise<Map<number, Newest>> {
   const { rows } = await sql.query<Newest>(
     `
       select distinct on (dp.device_id) dp.device_id as "deviceId", p.id as "pId", c.id as "contentId",
              encode(c.hash, 'hex') as hash, p.change_id as "changeId", dp.former_id as "formerId",
-             f.content_id as "formerContentId"
+             f.content_id as "formerContentId", w.label as "formerLabel",
+             exists (select from profile q
+                       join device_profile o on o.profile_id = q.id
+                      where q.change_id = $2 and o.device_id = dp.device_id) as "wasChanged"
         from device_profile dp
         join profile p on p.id = dp.profile_id
         join profile_content c on c.id = p.content_id
         left join profile f on f.id = dp.former_id
+        left join device_profile w on w.device_id = dp.device_id and w.profile_id = dp.former_id
        where dp.device_id = any($1::bigint[]) and dp.state in ${needed}
        order by dp.device_id, dp.state = 'current'`,
-    [deviceIds],
+    [deviceIds, back],
   );
   return new Map(rows.map((row) => [row.deviceId, row]));
 }
@@ -213,7 +228,8 @@ function outcomeOf(
   newest: Newest | undefined,
 ): Outcome {
   if ('back' in change) {
-    if (newest?.changeId !== change.back) return 'changed';
+    if (!newest?.wasChanged) return 'unchanged';
+    if (newest.changeId !== change.back) return 'changed';
     return newest.formerId !== null && newest.formerContentId === null ? 'forgotten' : 'install';
   }
   if (change.from === undefined) return newest?.hash === change.to ? 'unchanged' : 'install';
@@ -230,10 +246,17 @@ export async function changeProfiles(
   { accountId, uuids, labels }: Piece,
   change: ProfileChange,
 ): Promise<{ failed: Failed[]; after: () => void }> {
+  if ('byLabel' in change) {
+    const { changeId } = change;
+    const taken = await takeLabelLimits(tx, { accountId, uuids, labels, changeId });
+    return { failed: [], after: () => tellOf(bus, taken) };
+  }
+  const isBack = 'back' in change;
   const claimed = await claimTargets(tx, accountId, uuids, labels);
   const newest = await listNewest(
     tx,
     claimed.map(({ deviceId }) => deviceId),
+    isBack ? change.back : null,
   );
   const outcomes = new Map<string, string>(
     claimed.map(({ deviceId, uuid }) => [uuid, outcomeOf(change, newest.get(deviceId))]),
@@ -244,21 +267,27 @@ export async function changeProfiles(
   for (const { deviceId, uuid } of changing) {
     const pId = pIds.get(deviceId);
     if (pId === undefined) outcomes.set(uuid, 'quota-exceeded');
-    else installs.push({ deviceId, pId, formerId: newest.get(deviceId)?.pId ?? null });
+    else {
+      const { pId: formerId = null, formerLabel = null } = newest.get(deviceId) ?? {};
+      installs.push({ deviceId, pId, formerId, label: isBack ? formerLabel : null });
+    }
   }
   // What is brought back may wait for time: a tick finds out until when.
-  const silenceMs = 'back' in change ? 0 : change.silenceMs;
+  const silenceMs = isBack ? 0 : change.silenceMs;
   await supersedeProfiles(tx, installs);
   if (installs.length > 0) await setPending(tx, accountId, installs, silenceMs);
   const failed = uuids.flatMap((uuid) => {
     const reason = outcomes.get(uuid) ?? 'no-such-device';
     return reason === 'install' || reason === 'unchanged' ? [] : [{ deviceAuthUuid: uuid, reason }];
   });
-  const after = () => {
-    for (const device of changing)
-      if (pIds.has(device.deviceId)) bus.publish('device', { ...device, push: 'profile' });
-  };
-  return { failed, after };
+  const told = changing.filter(({ deviceId }) => pIds.has(deviceId));
+  return { failed, after: () => tellOf(bus, told) };
+}
+
+/** Connected devices receive the profile that is pending on them. */
+export function tellOf(bus: Bus, devices: readonly ProfileTarget[]): void {
+  for (const { deviceId, uuid } of devices)
+    bus.publish('device', { deviceId, uuid, push: 'profile' });
 }
 
 /** The profile for each of these devices. Those that there is no room for are missing. */
@@ -268,7 +297,11 @@ async function profilesFor(
     accountId,
     quotas,
     change,
-  }: { accountId: number; quotas: QuotaSettings; change: ProfileChange },
+  }: {
+    accountId: number;
+    quotas: QuotaSettings;
+    change: Exclude<ProfileChange, { byLabel: true }>;
+  },
   devices: readonly ProfileTarget[],
   newest: ReadonlyMap<number, Newest>,
 ): Promise<Map<number, string>> {

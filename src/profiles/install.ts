@@ -133,7 +133,12 @@ async function installWithin(
   await supersedeProfiles(tx, targets);
   const contentId = await storeContent(tx, accountId, text, quotas);
   const pId = await getProfileOf(tx, { accountId, contentId, changeId: null });
-  const installs = targets.map(({ deviceId }) => ({ deviceId, pId, formerId: null }));
+  const installs = targets.map(({ deviceId }) => ({
+    deviceId,
+    pId,
+    formerId: null,
+    label: null,
+  }));
   await setPending(tx, accountId, installs, silenceMs);
   return { pId, targets };
 }
@@ -486,8 +491,15 @@ export async function getProfileOf(
   return row.id;
 }
 
-/** A profile for a device. `formerId`: the one that the device needs until now; null: none, or nothing is undone. */
-export type PendingInstall = { deviceId: number; pId: string; formerId: string | null };
+/** A profile for a device. */
+export type PendingInstall = {
+  deviceId: number;
+  pId: string;
+  /** The one that the device needs until now; null: none, or nothing is undone. */
+  formerId: string | null;
+  /** The label whose limits these are; null: none's. */
+  label: string | null;
+};
 
 /**
  * These profiles are pending from now on, on devices that are claimed and have no other one pending
@@ -502,9 +514,14 @@ export async function setPending(
   const deviceIds = installs.map(({ deviceId }) => deviceId);
   if (silenceMs !== null) await fallDue(tx, accountId, deviceIds, silenceMs);
   await tx.query(
-    `insert into device_profile (device_id, profile_id, former_id)
-     select * from unnest($1::bigint[], $2::uuid[], $3::uuid[])`,
-    [deviceIds, installs.map(({ pId }) => pId), installs.map(({ formerId }) => formerId)],
+    `insert into device_profile (device_id, profile_id, former_id, label)
+     select * from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::text[])`,
+    [
+      deviceIds,
+      installs.map(({ pId }) => pId),
+      installs.map(({ formerId }) => formerId),
+      installs.map(({ label }) => label),
+    ],
   );
 }
 

@@ -93,8 +93,8 @@ export async function countOwnEngines(db: Sql, deviceIds: number[]): Promise<num
 }
 
 /**
- * Deletes the contents of the account's profiles that no device needs any more, and that no job installs or may bring
- * back; its usage is locked (`lockUsage`).
+ * Deletes the contents of the account's profiles that no device needs any more, that no job installs or may bring back,
+ * and that are no label's limits; its usage is locked (`lockUsage`).
  */
 export async function removeUnused(tx: Sql, accountId: number): Promise<void> {
   await tx.query(
@@ -118,6 +118,12 @@ export async function removeUnused(tx: Sql, accountId: number): Promise<void> {
           left join device_profile w on w.profile_id = p.id
           left join profile f on f.id = w.former_id
          where j.account_id = $1 and cardinality(j.devices) > 0
+         union
+        select p.content_id
+          from account a
+         cross join json_array_elements(a.label_limits) own
+          join profile p on p.id = (own ->> 'pId')::uuid
+         where a.id = $1
       ), gone as (
         delete from profile_content
          where account_id = $1
@@ -203,7 +209,7 @@ export async function findRollOut(
   return rows.filter((row): row is RollOutRow => row.uuid !== null);
 }
 
-type ListedProfile = {
+export type ListedProfile = {
   pId: string;
   purposes: { puId: number; name?: string }[];
   devices: number;

@@ -3,9 +3,11 @@ import { expect, test } from 'vitest';
 import { bundle } from '../../src/console/build/bundle.ts';
 import { de } from '../../src/console/web/text/de.ts';
 import { map as mapDe } from '../../src/console/web/text/de/map.ts';
+import { profiles as profilesDe } from '../../src/console/web/text/de/profiles.ts';
 import { record as recordDe } from '../../src/console/web/text/de/record.ts';
 import { en } from '../../src/console/web/text/en.ts';
 import { map as mapEn } from '../../src/console/web/text/en/map.ts';
+import { profiles as profilesEn } from '../../src/console/web/text/en/profiles.ts';
 import { record as recordEn } from '../../src/console/web/text/en/record.ts';
 
 const kilobyte = 1_000;
@@ -30,11 +32,13 @@ test('the page stays small', async () => {
   // Loaded for a month on paper only.
   const record = scripts.filter(({ name }) => name.startsWith('record-page-'));
   expect(sizeOf(record)).toBeLessThan(5 * kilobyte);
-  // Loaded once they are opened: the settings and the profile of a device, menus and dialogs of a list.
+  // Loaded once they are opened: settings and profile of a device, menus and dialogs of a list, all profiles.
   const opened = scripts.filter(({ name }) =>
-    /^(settings-tab|purposes|views|more-filters|action-dialog|close-dialog)-/.test(name),
+    /^(settings-tab|purposes|views|more-filters|action-dialog|close-dialog|limits-dialog|profile-dialog|profiles-page)-/.test(
+      name,
+    ),
   );
-  expect(sizeOf(opened)).toBeLessThan(9 * kilobyte);
+  expect(sizeOf(opened)).toBeLessThan(14 * kilobyte);
   const rare = [...map, ...record, ...opened, ...languages];
   const often = scripts.filter((each) => !rare.includes(each));
   expect(sizeOf(often) + longest).toBeLessThan(140 * kilobyte);
@@ -45,6 +49,7 @@ test('both languages have the same placeholders', () => {
   for (const [one, other] of [
     [en, de],
     [mapEn, mapDe],
+    [profilesEn, profilesDe],
     [recordEn, recordDe],
   ] as Record<string, string>[][])
     for (const [key, text] of Object.entries(one ?? {}))

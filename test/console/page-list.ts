@@ -76,6 +76,8 @@ export const pageCases: PageCase[] = [
     path: ({ boxes }) => `record/${boxes}`,
     ready: '.record-signature',
   },
+  { name: 'profiles', of: 'filled', path: at('profiles'), ready: '.installed li' },
+  { name: 'profiles-none', of: 'empty', path: at('profiles'), ready: '.empty' },
   { name: 'map-none', of: 'filled', path: at('map'), ready: '.empty' },
   {
     name: 'device-empty',

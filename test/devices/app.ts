@@ -144,6 +144,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
         throw new Error('There are no jobs here.');
       },
       listJobDevices: () => Promise.resolve(null),
+      takeLabelLimits: async () => undefined,
       planChange: () => Promise.reject(new Error('no jobs')),
       planBack: () => Promise.resolve(null),
       previewChange: () => Promise.reject(new Error('no jobs')),

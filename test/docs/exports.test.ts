@@ -22,7 +22,6 @@ const forTests: Record<string, string> = {
   'src/devices/register.ts createRegistration':
     'a queue; its route refuses what the database would',
   'src/engine/runtime-codec.ts decodeMeasurements': 'the other half of an encoder',
-  'src/engine/runtime-codec.ts readRuntime': 'the other half of an encoder',
   'src/history/clear-removed.ts ownedRows': 'compared with the foreign keys of the database',
   'src/history/retention.ts settle': 'a table of transitions, and a property of them',
   'src/log/events.ts logNames': 'compared with docs/log.md and all of the source',
@@ -30,6 +29,7 @@ const forTests: Record<string, string> = {
   'src/ingest/queue.ts createAccountQueue': 'a fair queue, of thousands of elements',
   'src/ingest/retry.ts noteRedelivery': 'a window of time, by a clock of the test',
   'src/log/log.ts hidePrivate': 'patterns, for lines longer than the log lets through',
+  'src/play/history.ts playRecorded': 'compared with what was recorded, of random histories',
   'src/notifications/channels/email.ts makeContactToken': 'the other half of a reader',
   'src/notifications/channels/webhook.ts hookDriver': 'a signature, of secrets that the test has',
   'src/notifications/enqueue.ts enqueueNotifications':

@@ -112,6 +112,14 @@ test('so does one of another process, a millisecond later: it does not know the 
   ]);
 });
 
+test('nor does one of another process count what came without a time as ahead', async () => {
+  await start();
+  await send(another, device, [[null, 1, 100_000]]);
+  await send(process, device, [[99_500, 30]]);
+  const events = await recordedEvents(database.db, device);
+  expect(events.filter(({ type }) => type === 'sense')).toEqual([]);
+});
+
 test('no message arrives before a tick that has run, whoever stores it', async () => {
   const causes = [{ sId: '0x01', threshold: { noneForMs: 60_000 } }];
   const event = { evId: 3, eventLog: true, causes };

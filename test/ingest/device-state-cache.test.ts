@@ -36,7 +36,7 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     seen: CowArray.of([]),
     clocks: null,
     remarked: null,
-    given: { basis: '', isNoted: true },
+    given: { basis: '', isNoted: true, isKept: false },
     lateHour: null,
     arrival: null,
     waitingSenses: null,

@@ -24,7 +24,7 @@ create table late_arrival (
 );
 create index late_arrival_hour on late_arrival (hour);
 
--- What of the device's configuration and profiles was last noted in `device_input`; null: to be noted anew.
+-- What of the device's configuration and profiles was last noted in `device_input`; null: it never had a profile.
 alter table device_state add column noted text;
 
 -- Down Migration

@@ -6,8 +6,8 @@ import type { Watermark } from './watermark.ts';
 
 /*
  * What is kept of a device besides its measurements, so that it can be played again: a row of `device_input` for each
- * thing that its evaluation depends on and that no measurement shows. A device without a profile is not evaluated, and
- * has none.
+ * thing that its evaluation depends on and that no measurement shows. A device that never had a profile
+ * is not evaluated, and has none.
  */
 
 /**

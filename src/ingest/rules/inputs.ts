@@ -22,11 +22,11 @@ const mostGaps = 500;
 
 /** Keeps an input of a device, at the next place of its arrival. */
 export function noteInput(
-  { device, current, pending }: DeviceState,
+  { device, given }: DeviceState,
   input: DeviceInput,
   { rows, arrival, budget }: Pick<MessageScope, 'rows' | 'arrival' | 'budget'>,
 ): void {
-  if (!current && !pending) return;
+  if (!given.isKept) return;
   const { deviceId } = device;
   rows.inputs.push({ deviceId, arrived: arrival.ts, nth: arrival.places++, ...input });
   budget.spent += costs.input;

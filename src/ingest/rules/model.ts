@@ -297,8 +297,11 @@ export type DeviceState = {
   /** By sense, the watermark, if the history's newest value does not say everything; null: none. */
   clocks: ReadonlyMap<string, Watermark> | null;
   remarked: Remarked | null;
-  /** What its configuration and profiles were when it was read, and whether that is noted (`noteGiven`). */
-  given: { basis: string; isNoted: boolean };
+  /**
+   * What its configuration and profiles were when it was read, and whether that is noted (`noteGiven`). `isKept`: its
+   * inputs are, because it has or had a profile.
+   */
+  given: { basis: string; isNoted: boolean; isKept: boolean };
   /** The last hour in which something came late; null if this process has seen none. */
   lateHour: LateHour | null;
   /** The senses of alarms that wait for a fresh measurement before people are notified, and maybe more; null: none. */

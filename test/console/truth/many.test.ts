@@ -128,4 +128,33 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
       expect(await limitsOf(own, uuid)).toEqual([['thawing', { isGt: 3 }, undefined]]);
     expect(faults).toEqual([]);
   });
+
+  test('what is installed where: as the API counts it, and the devices of each', async () => {
+    const watched = await openOwn('');
+    const { own, page, faults } = watched;
+    await addFreezers(own);
+    await page.getByRole('link', { name: 'Profiles', exact: true }).click();
+    const entries = page.locator('.installed > li');
+    await expect.poll(() => entries.count()).toBe(2);
+    type Listed = { profiles: { devices: number; pending: number; refused: number }[] };
+    const { profiles } = await own<Listed>('GET', '/v2/profiles');
+    const numbers = async () =>
+      (await page.locator('.installed-name + p').allInnerTexts()).map((text) =>
+        [...text.matchAll(/\d+/g)].map(([number]) => Number(number)),
+      );
+    expect(await numbers()).toEqual(
+      profiles.map(({ devices, pending }) => [devices + pending, pending]),
+    );
+    expect(await numbers()).toEqual([
+      [1, 1],
+      [4, 4],
+    ]);
+    await entries.nth(1).getByText('Content').click();
+    await entries.nth(1).getByText('Temperature above 8\u00a0°C').first().waitFor();
+    await checkPage(watched, 'profiles-of-many');
+    await entries.nth(1).getByRole('link', { name: '4 devices' }).click();
+    await page.getByText('1 to 4 of 4').waitFor();
+    await page.getByText('With the profile Limits').waitFor();
+    expect(faults).toEqual([]);
+  });
 });

@@ -11,8 +11,10 @@ import type {
   Job,
   JobList,
   LabelList,
+  ListedProfile,
   NotificationOutcome,
   OneDevice,
+  Purpose,
   RefusedLoginList,
   Registration,
   RejectionList,
@@ -202,6 +204,16 @@ export async function listPurposes(signal?: AbortSignal) {
   const { body } = await call<Stored>('GET', '/v2/purposes', { signal });
   return body.purposeUuids.map((uuid, place) => ({ uuid, name: body.purposeNames[place] ?? '' }));
 }
+
+/** What is installed where, newest first. */
+export const listProfiles = (
+  cursor: string,
+  signal?: AbortSignal,
+): Promise<Answer<{ profiles: ListedProfile[] }>> =>
+  call('GET', '/v2/profiles', { query: { cursor, limit: pageSize }, signal });
+
+export const getProfile = async (pId: string, signal?: AbortSignal): Promise<Purpose[]> =>
+  (await call<{ purposes: Purpose[] }>('GET', `/v2/profiles/${pId}`, { signal })).body.purposes;
 
 export const listJobs = async (signal?: AbortSignal): Promise<JobEntry[]> =>
   (await call<JobList>('GET', '/v2/jobs', { signal })).body.jobs;

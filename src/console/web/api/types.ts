@@ -10,6 +10,7 @@ export type { Job, JobList } from '../../../jobs/jobs.ts';
 export type { ErrorCode } from '../../../errors.ts';
 export type { RejectionReason } from '../../../contract/uplink.ts';
 export type { Configuration, Sense } from '../../../contract/configuration.ts';
+export type { ListedProfile } from '../../../profiles/queries.ts';
 export type { Purpose } from '../../../contract/purpose.ts';
 export type { BucketView, LatestView, MeasurementView } from '../../../measurements/schema.ts';
 export type { EventView } from '../../../events/schema.ts';

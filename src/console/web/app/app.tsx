@@ -40,6 +40,8 @@ function pageOf([first, second, ...more]: string[]): ComponentChildren {
   if (first === 'watch' && second !== undefined)
     return <Lazy key={`watch/${second}`} load={loadWatch} uuid={second} />;
   if (first === 'map' && second === undefined) return <Lazy key="map" load={loadMap} />;
+  if (first === 'profiles' && second === undefined)
+    return <Lazy key="profiles" load={loadProfiles} />;
   if (first === 'record' && second !== undefined)
     return <Lazy key={`record/${second}`} load={loadRecord} uuid={second} />;
   if (first === 'devices' && second !== undefined)
@@ -56,6 +58,8 @@ const loadAccount = async (): Promise<Page> =>
 const loadWatch = async (): Promise<Page> =>
   (await import('../pages/watch/watch-page.tsx')).WatchPage;
 const loadMap = async (): Promise<Page> => (await import('../pages/map/map-page.tsx')).MapPage;
+const loadProfiles = async (): Promise<Page> =>
+  (await import('../pages/profiles/profiles-page.tsx')).ProfilesPage;
 const loadRecord = async (): Promise<Page> =>
   (await import('../pages/record/record-page.tsx')).RecordPage;
 const loadAdd = async (): Promise<Page> => (await import('../pages/add/add-page.tsx')).AddPage;

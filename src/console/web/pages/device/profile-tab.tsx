@@ -79,7 +79,10 @@ function contentsOf({ currentProfile, pendingProfile }: DescribedDevice): Map<st
   return new Map(known.map(({ pId, purposes }) => [pId, purposes]));
 }
 
-const sayNames = (purposes: readonly Purpose[] | undefined): string =>
+/** The names of a profile's purposes. */
+export const sayNames = (
+  purposes: readonly Pick<Purpose, 'puId' | 'name'>[] | undefined,
+): string =>
   purposes
     ? purposes.map(({ name, puId }) => name || t('profile.purpose', { id: puId })).join(', ')
     : t('profile.unnamed');

@@ -2,7 +2,7 @@ import { effect, signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useQuery } from '../../api/cache.ts';
-import { type FleetFilter, type ListedDevice, listLabels } from '../../api/devices.ts';
+import { type FleetFilter, getProfile, type ListedDevice, listLabels } from '../../api/devices.ts';
 import type { DeviceAction, DeviceList, LatestView } from '../../api/types.ts';
 import { here, queryOf, setQuery } from '../../app/router.ts';
 import { accountOf } from '../../app/session.ts';
@@ -72,6 +72,7 @@ export function OtherFilters() {
       {profile !== '' && profile !== 'pending' && (
         <Only text={sayProfile(profile)} name="profile" drop={t('alarms.dropFilter')} />
       )}
+      {profile !== '' && !isProfile(profile) && <OneProfile key={profile} pId={profile} />}
       {narrower
         .filter((name) => of[name] !== '')
         .map((name) => (
@@ -153,7 +154,19 @@ export function Only({ text, name, drop }: OnlyProps) {
 }
 
 const sayProfile = (profile: string) =>
-  isProfile(profile) ? t(`fleet.profile.${profile}`) : profile;
+  isProfile(profile)
+    ? t(`fleet.profile.${profile}`)
+    : t('fleet.profile.is', { name: called.value.get(profile)?.name ?? profile });
+
+/** A profile by its identifier: asks what its purposes are called. */
+function OneProfile({ pId }: { pId: string }) {
+  const { data } = useQuery(`profile/${pId}`, (signal) => getProfile(pId, signal));
+  useEffect(() => {
+    const name = data?.map(({ name, puId }) => name || t('watch.purpose', { puId })).join(', ');
+    if (name) called.value = new Map([...called.peek(), [pId, { name }]]);
+  }, [data]);
+  return null;
+}
 
 const isProfile = (text: string): text is 'pending' | 'current' | 'none' =>
   ['pending', 'current', 'none'].includes(text);

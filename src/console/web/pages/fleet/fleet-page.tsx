@@ -51,9 +51,14 @@ export function FleetPage() {
     <>
       <div class="head">
         <h1>{t('fleet.title')}</h1>
-        <Link to="map" class="link">
-          {t('fleet.map')}
-        </Link>
+        <p class="head-links">
+          <Link to="map" class="link">
+            {t('fleet.map')}
+          </Link>
+          <Link to="profiles" class="link">
+            {t('fleet.profiles')}
+          </Link>
+        </p>
         <Link to="add" class="button button-main head-action">
           <Icon name="plus" />
           {t('nav.add')}

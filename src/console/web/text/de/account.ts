@@ -266,6 +266,7 @@ export const accountLists: Record<keyof typeof enAccountLists, string> = {
   'audit.device-muted': 'Gerät stummgeschaltet',
   'audit.device-unmuted': 'Stummschaltung eines Geräts beendet',
   'audit.profile-installed': 'Profil installiert',
+  'audit.label-limits-changed': 'Grenzen von Labels geändert',
   'audit.purpose-changed': 'Aufgabe geändert',
   'audit.purpose-removed': 'Aufgabe gelöscht',
   'audit.configuration-changed': 'Sensoren oder Name eines Geräts geändert',

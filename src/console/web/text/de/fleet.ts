@@ -3,6 +3,7 @@ import type { fleet as en } from '../en/fleet.ts';
 export const fleet: Record<keyof typeof en, string> = {
   'fleet.title': 'Geräte',
   'fleet.map': 'Karte',
+  'fleet.profiles': 'Profile',
   'fleet.search': 'Name, Seriennummer, Kennung',
   'fleet.all': 'Alle',
   'fleet.inAlarm': 'Mit Alarm',
@@ -13,6 +14,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'fleet.pending': 'Profil ausstehend',
   'fleet.profile.pending': 'Profil ausstehend',
   'fleet.profile.current': 'Mit Profil',
+  'fleet.profile.is': 'Mit dem Profil {name}',
   'fleet.profile.none': 'Ohne Profil',
   'fleet.inState': 'Im Zustand {state}',
   'fleet.muted': 'Stumm',

@@ -260,6 +260,7 @@ export const accountLists = {
   'audit.device-muted': 'Device muted',
   'audit.device-unmuted': 'Device unmuted',
   'audit.profile-installed': 'Profile installed',
+  'audit.label-limits-changed': 'Limits of labels changed',
   'audit.purpose-changed': 'Purpose changed',
   'audit.purpose-removed': 'Purpose deleted',
   'audit.configuration-changed': 'Sensors or name of a device changed',

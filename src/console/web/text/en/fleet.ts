@@ -1,6 +1,7 @@
 export const fleet = {
   'fleet.title': 'Devices',
   'fleet.map': 'Map',
+  'fleet.profiles': 'Profiles',
   'fleet.search': 'Search name, serial, identifier',
   'fleet.all': 'All',
   'fleet.inAlarm': 'In alarm',
@@ -11,6 +12,7 @@ export const fleet = {
   'fleet.pending': 'Profile pending',
   'fleet.profile.pending': 'Profile pending',
   'fleet.profile.current': 'With a profile',
+  'fleet.profile.is': 'With the profile {name}',
   'fleet.profile.none': 'Without a profile',
   'fleet.inState': 'In state {state}',
   'fleet.muted': 'Muted',
