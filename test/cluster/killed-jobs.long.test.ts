@@ -123,6 +123,43 @@ test('a profile for many is installed on each device once, and taken back from e
   ]);
 });
 
+test("a label's limits reach each device once, in two processes, also those that get the label meanwhile", async () => {
+  const { db } = database;
+  const devices = Array.from({ length: 200 }, () => ({ ...configuration, labels: ['freezer'] }));
+  await call(service.url, 'POST', '/v2/devices/batch', { devices });
+  const { purposeUuid } = await call(service.url, 'POST', '/v2/purposes', thresholdPurpose(1, -18));
+  await other.start();
+  const limits = [{ label: 'freezer', purposeUuid }];
+  const path = '/v2/devices/labels/limits';
+  const [{ jobId }] = await Promise.all([
+    call(service.url, 'PUT', path, { limits }),
+    ...Array.from({ length: 20 }, async (_, n) => {
+      const { url } = n % 2 === 0 ? service : other;
+      const labels = n < 10 ? ['freezer'] : [];
+      const body = { ...configuration, labels };
+      const { deviceAuthUuid } = await call(url, 'POST', '/v2/devices', body);
+      if (n >= 10)
+        await call(url, 'PUT', `/v2/devices/${String(deviceAuthUuid)}/labels`, {
+          labels: ['freezer'],
+        });
+    }),
+  ]);
+  await service.kill();
+  const state = async () => (await call(other.url, 'GET', `/v2/jobs/${String(jobId)}`))['state'];
+  await expect.poll(state, { timeout: 60_000 }).toBe('done');
+  const { rows } = await db.query<{ labelled: number; limited: number; installed: number }>(
+    `select count(distinct d.id)::integer as labelled,
+            (count(distinct d.id) filter (where w.label = 'freezer'))::integer as limited,
+            count(w.device_id)::integer as installed
+       from device d
+       left join device_profile w on w.device_id = d.id
+      where d.labels @> '{freezer}'`,
+  );
+  expect(rows).toEqual([{ labelled: 220, limited: 220, installed: 220 }]);
+  await service.start();
+  await other.kill();
+});
+
 const waiters = `
   from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
 async function waiting(): Promise<number> {

@@ -52,6 +52,7 @@ export async function setScene(program: Program, around: Around): Promise<Scene>
   await addContacts(site, mail, hooks);
   const alarms = await raiseAlarms(site, nowTs);
   const made = await makeOnce(site, ann.email, [history, rejected]);
+  await limitLabel(site, purposeUuids[1] ?? '');
   await beRefused(site, history, gone);
   await askForLinks(url, mail, bob);
   await runAccount('quota', bob.email, 'devices', '500');
@@ -79,6 +80,12 @@ export async function setScene(program: Program, around: Around): Promise<Scene>
     waiting: profiles.waiting,
     pIds: [...profiles.pIds, evidence.pId, wide.pId, own.pId, ringing.pId, alarms.pId],
   };
+}
+
+/** A label whose limits devices would take. */
+async function limitLabel({ url, token }: Site, purposeUuid: string): Promise<void> {
+  const body = { limits: [{ label: 'garden', purposeUuid }] };
+  await call(url, '/v2/devices/labels/limits', { method: 'PUT', token, body });
 }
 
 /** One device whose new token has not been used, so that the old one is still valid, and one whose new token has. */
