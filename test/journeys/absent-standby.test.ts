@@ -234,7 +234,10 @@ const commits: Record<string, Commits> = {
     first: 'account_audit account_usage former_version purpose',
     again: 'nothing',
   },
-  'labels that a device has already': { first: 'device', again: 'device' },
+  'labels that a device has already': {
+    first: 'account_usage device',
+    again: 'account_usage device',
+  },
   'a device that is muted already': { first: muted, again: muted },
   'the end of a session': { first: 'session', again: 'nothing' },
 };
