@@ -119,6 +119,24 @@ test('own limits stay, whatever its labels', async () => {
   await setLabels(another, []);
   await setLabels(another, ['freezer']);
   expect(await limitOf(another)).toEqual([6, 'own']);
+
+  // Until somebody gives them up.
+  const none = await register([]);
+  await install(none, 7);
+  const given = await world.act({ action: 'label-limits', filter: {} });
+  expect(await world.finished(given)).toMatchObject({
+    action: 'label-limits',
+    done: 3,
+    failed: [],
+  });
+  for (const each of [uuid, another])
+    expect(await limitOf(each)).toEqual([-18, { label: 'freezer' }]);
+  expect(await limitOf(none)).toEqual([7, 'own']);
+  await world.finished(await world.act({ action: 'restore', jobId: given.body['jobId'] }));
+  expect([await limitOf(uuid), await limitOf(another)]).toEqual([
+    [5, 'own'],
+    [6, 'own'],
+  ]);
 });
 
 test('other limits of labels reach the devices that have them as a job, which is taken back', async () => {
