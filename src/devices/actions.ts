@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Actor, doneBy } from '../audit/audit.ts';
+import { type Actor, type DoneBy, doneBy } from '../audit/audit.ts';
 import { maxLabels } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
@@ -51,6 +51,7 @@ export type ActionDeps = {
     tx: Sql,
     accountId: number,
     asked: AskedChange,
+    by: DoneBy,
   ) => Promise<{ change: object; names: string[] }>;
   /** The way back from a job that changed profiles; null if there is no such job. */
   planBack: (
@@ -107,7 +108,12 @@ export function actionsRoute(deps: ActionDeps): Route {
           : uuids;
         const asked = askedChange(body);
         if (!asked) return { devices };
-        const { change, names } = await deps.planChange(tx, accountId, asked);
+        const { change, names } = await deps.planChange(
+          tx,
+          accountId,
+          asked,
+          doneBy(account, request),
+        );
         return { devices, more: { change, ...(action === 'profile' ? { purposes: names } : {}) } };
       };
       return once<Started>(async (keep) => {

@@ -437,11 +437,13 @@ const ofAccount = (table: string): OwnedRows => ({ table, owner: 'account_id' })
  * tables with one or a few rows per device. `test/history/cascades.test.ts` lists all tables with the reason.
  */
 const deviceRows: readonly OwnedRows[] = [
+  ofDevice('message_bundle'),
   ofDevice('notification'),
   ofDevice('alarm'),
   ofDevice('alarm_snooze'),
   ofDevice('rejection'),
   ofDevice('device_profile'),
+  ofDevice('former_version'),
   ofDevice('device_input'),
   ofDevice('late_arrival'),
   ofDevice('refused_login'),
@@ -456,6 +458,7 @@ const personalRows: readonly OwnedRows[] = [
   ofAccount('email_change'),
   ofAccount('account_mail'),
   ofAccount('recipient_turn'),
+  ofAccount('message_bundle'),
   ofAccount('notification'),
   ofAccount('alarm'),
   ofAccount('purpose'),

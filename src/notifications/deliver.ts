@@ -17,6 +17,8 @@ import {
   type Places,
 } from './channels/channel.ts';
 import { channels, type OpenChannels } from './channels/channels.ts';
+import type { QuotasOf } from './daily-limits.ts';
+import { unbundle } from './ended.ts';
 import { createUndeliveredLog, type UndeliveredLog } from './log.ts';
 import {
   claimMessages,
@@ -60,6 +62,7 @@ type DeliveryDeps = {
 };
 
 type DeliveringOptions = Omit<DeliveryDeps, 'maxAttempts' | 'undelivered'> & {
+  quotasOf: QuotasOf;
   connectionString: string;
   config: Pick<NotificationSettings, 'pollIntervalMs' | 'concurrency' | 'maxAttempts'>;
   log: NotificationLog;
@@ -88,7 +91,7 @@ const dayMs = 86_400_000;
 
 /** Starts delivering in this process, and announces its channels. */
 export async function startDelivering(options: DeliveringOptions): Promise<DeliverySide> {
-  const { db, open, config, log, clock, believedTs } = options;
+  const { db, open, config, quotasOf, log, clock, believedTs } = options;
   const { pollIntervalMs, concurrency, maxAttempts } = config;
   const undelivered = createUndeliveredLog(
     (fields) =>
@@ -144,8 +147,12 @@ export async function startDelivering(options: DeliveringOptions): Promise<Deliv
     onNotified: dispatcher.look,
     onError,
   });
+  let promoted: Promise<void> | null = null;
   const promoting = setInterval(() => {
-    queuePlanned(db, clock()).catch(onError);
+    promoted ??= queuePlanned(db, clock())
+      .then(() => unbundle(db, { quotasOf, clock }))
+      .catch(onError)
+      .finally(() => (promoted = null));
   }, pollIntervalMs);
   return {
     lastLookTs: () => lastLookTs,
@@ -159,6 +166,7 @@ export async function startDelivering(options: DeliveringOptions): Promise<Deliv
     },
     async close() {
       clearInterval(promoting);
+      await promoted;
       await listening.close();
       await dispatcher.close();
       undelivered.flush({ isEnd: true });

@@ -1,13 +1,15 @@
 import type { Closing } from '../contract/alarm.ts';
 import type { Sql } from '../db/sql.ts';
-import type { WallMs } from '../lib/clock-readings.ts';
+import type { Database } from '../db/database.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
+import { listBundled, takeOver, unbundleSome, writeBundles } from './bundles.ts';
 import type { NoticeData } from './channels/channel.ts';
 import { type QuotasOf, takeFromDailyLimits } from './daily-limits.ts';
 import { lockCountsOf, type NewDirect, writeDirect } from './enqueue.ts';
 import { dropPlanned, holdMessages } from './outbox.ts';
 import { describeOver, describeTime, type Over, wordsOf } from './text.ts';
 
-// What becomes of the messages about alarms that were acknowledged, snoozed or closed.
+// What becomes of the messages about alarms that were acknowledged, snoozed or closed, and of those that are bundled.
 
 /** Alarms whose planned messages are dropped, and those of which people are told that they are over. */
 type Ended = { dropped: readonly number[]; closed: readonly ClosedAlarm[] };
@@ -61,7 +63,8 @@ export async function notifyResolved(
   { quotasOf, nowTs }: { quotasOf: QuotasOf; nowTs: WallMs },
 ): Promise<void> {
   if (closed.length === 0) return;
-  const contacts = await listNotifiedContacts(tx, closed);
+  const now = await bundleOver(tx, closed);
+  const contacts = await listNotifiedContacts(tx, now);
   if (contacts.length === 0) return;
   const countedIn = ({ accountId, kind: channel, address: recipient }: NotifiedContact) => ({
     accountId,
@@ -84,6 +87,36 @@ export async function notifyResolved(
     return one && !('full' in taken) ? [messageOf(contact, one, bodyFor(contact, one))] : [];
   });
   await writeDirect(tx, messages, { counted: counts.listCounted(), nowTs });
+}
+
+/** Bundles that alarms are over, of those of which messages are bundled. Returns the others. */
+async function bundleOver(tx: Sql, closed: readonly ClosedAlarm[]): Promise<ClosedAlarm[]> {
+  const bundled = await listBundled(
+    tx,
+    closed.map(({ alarmId }) => alarmId),
+  );
+  const known = new Map(bundled.map((one) => [one.alarmId, one]));
+  const over = closed.flatMap((one) => {
+    const of = known.get(one.alarmId);
+    return of ? [{ ...of, holds: 'over' as const, body: JSON.stringify(one) }] : [];
+  });
+  await writeBundles(tx, over);
+  return closed.filter(({ alarmId }) => !known.has(alarmId));
+}
+
+/** Makes messages of all that is bundled (`bundles.ts`), in the order in which it was bundled. */
+export async function unbundle(
+  db: Database,
+  { quotasOf, clock }: { quotasOf: QuotasOf; clock: Clock },
+): Promise<void> {
+  let isMore = true;
+  while (isMore) isMore = await unbundleSome(db);
+  for (let over = 1; over > 0;)
+    over = await db.transaction(async (tx) => {
+      const closed = await takeOver<ClosedAlarm>(tx);
+      await notifyResolved(tx, closed, { quotasOf, nowTs: clock() });
+      return closed.length;
+    });
 }
 
 function resolvedBody(

@@ -12,6 +12,7 @@ import type { NotNotified, SenseEvent } from '../contract/event.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { slicesOf } from '../lib/text.ts';
+import { bundleMessages, type DecidedMessage, mostWritten } from './bundles.ts';
 import type { Counted, Counter, MessageType, NoticeData } from './channels/channel.ts';
 import { channels } from './channels/channels.ts';
 import {
@@ -188,10 +189,12 @@ type Decided = {
 
 /** Rows in one statement: putting their texts together blocks the event loop for that long. */
 const rowsAtOnce = 100;
+const bundledAtOnce = 500;
 
 /** Writes what was decided. The delivering processes are woken on commit. */
 async function writeNotifications(tx: Sql, decided: Decided): Promise<void> {
-  const { queued, unsent } = decided;
+  const { unsent, nowTs } = decided;
+  const queued = decided.queued.slice(0, mostWritten);
   const perNotification = createTexts(decided.wordingOf);
   for (let from = 0; from < Math.max(1, queued.length); from += rowsAtOnce) {
     if (from > 0) await setImmediate();
@@ -203,6 +206,37 @@ async function writeNotifications(tx: Sql, decided: Decided): Promise<void> {
       counted: isFirst ? decided.counted : [],
     });
   }
+  for (const some of slicesOf(decided.queued.slice(mostWritten), bundledAtOnce)) {
+    await setImmediate();
+    const bundled = some.map((one) => decidedMessage(one, perNotification, nowTs));
+    await bundleMessages(tx, bundled, nowTs);
+  }
+}
+
+function decidedMessage(
+  one: Allotted,
+  texts: ReturnType<typeof createTexts>,
+  nowTs: WallMs,
+): DecidedMessage {
+  const { notification, channel: kind, recipient, contactId, dueMs } = one;
+  const { accountId, deviceId, about } = notification;
+  const { title, engine } = texts.of(notification);
+  return {
+    accountId,
+    deviceId,
+    kind,
+    recipient,
+    contactId,
+    title,
+    engine,
+    type: typeOf(one),
+    body: texts.bodyOf(one),
+    data: dataOf(one),
+    alarmId: about?.alarmId ?? null,
+    announcement: about?.announcement ?? null,
+    state: dueMs === undefined ? 'queued' : 'planned',
+    dueMs: dueMs ?? nowTs,
+  };
 }
 
 /** What all recipients of a notification receive alike, made once. */
@@ -424,10 +458,40 @@ export async function writeDirect(
   messages: NewDirect[],
   { counted, nowTs }: Pick<Decided, 'counted' | 'nowTs'>,
 ): Promise<void> {
-  for (const [n, some] of slicesOf(messages, rowsAtOnce).entries()) {
+  for (const [n, some] of slicesOf(messages.slice(0, mostWritten), rowsAtOnce).entries()) {
     if (n > 0) await setImmediate();
     await writeSomeDirect(tx, some, { counted: n === 0 ? counted : [], nowTs });
   }
+  for (const some of slicesOf(messages.slice(mostWritten), bundledAtOnce)) {
+    await setImmediate();
+    await bundleMessages(
+      tx,
+      some.map((one) => decidedDirect(one, nowTs)),
+      nowTs,
+    );
+  }
+}
+
+function decidedDirect(
+  { accountId, channel: kind, type, contactId, recipient, title, body, about }: NewDirect,
+  nowTs: WallMs,
+): DecidedMessage {
+  return {
+    accountId,
+    kind,
+    type,
+    contactId,
+    recipient,
+    title,
+    body,
+    deviceId: about?.deviceId ?? null,
+    data: about ? JSON.stringify(about.data) : null,
+    engine: about ? JSON.stringify(about.data.engine) : null,
+    alarmId: about?.alarmId ?? null,
+    announcement: about?.announcement ?? null,
+    state: 'queued',
+    dueMs: nowTs,
+  };
 }
 
 async function writeSomeDirect(

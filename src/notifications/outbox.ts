@@ -2,6 +2,8 @@
  * The outbox: from rows of `notification` to recipients. `enqueue.ts` writes a row for each recipient in the
  * transaction that stores the event or alarm.
  *
+ * Of a storm of alarms some rows are bundled at first (`bundles.ts`).
+ *
  * - A crash before the commit: neither the event nor the message exists.
  * - A crash after it loses nothing: the row stays `queued` until a delivery is settled. A message that waits for more
  *   than a day fails as `too-late`.
@@ -16,7 +18,7 @@
  * Whoever changes alarms or messages about them locks, in this order, all rows of one kind before the next:
  * 1. the devices, by ascending number (`loadDevices`, `lockAlarms`, `lockAlarmsOf`),
  * 2. the alarms, by ascending number (`loadDevices`, `lockRows`),
- * 3. planned messages, by ascending number (`holdMessages`),
+ * 3. bundles and planned messages, by ascending number (`holdMessages`),
  * 4. the counters of messages, by name, in one statement (`lockCountsOf`, `refund`),
  * so that no two transactions wait for each other.
  */
@@ -25,6 +27,7 @@ import { noteNotified, takeBack } from '../alarms/store.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Counted, Delivery, MessageQuotas, Places, RecipientKey } from './channels/channel.ts';
 import { channels } from './channels/channels.ts';
+import { unbundleAlarm, unbundlePlanned } from './bundles.ts';
 import { countersOf } from './daily-limits.ts';
 import type { Reason } from './reasons.ts';
 import { dueChannel } from './recipients.ts';
@@ -267,7 +270,8 @@ export async function endAnnouncement(
 ): Promise<void> {
   if (alarmId === null || announcement === null) return;
   const { rows } = await tx.query<{ waiting: number; told: number; all: number }>(
-    `select count(*) filter (where state = 'queued') as waiting,
+    `select count(*) filter (where state = 'queued')
+              + (select count(*) from message_bundle where alarm_id = $1 and holds <> 'over') as waiting,
             count(*) filter (where state in ('sent', 'logged')) as told, count(*) as all
        from notification
       where alarm_id = $1 and announcement = $2 and type = 'opened'
@@ -341,6 +345,7 @@ async function refund(tx: Sql, messages: readonly CountedMessage[]): Promise<voi
  * are counted by that say that the alarms are over. The caller has locked the alarms' devices.
  */
 export async function holdMessages(tx: Sql, alarmIds: readonly number[]): Promise<Counted[]> {
+  await unbundlePlanned(tx, { alarmIds });
   const { rows } = await tx.query<Counted>({
     name: 'outbox-hold-messages',
     text: `
@@ -365,6 +370,7 @@ export async function holdMessages(tx: Sql, alarmIds: readonly number[]): Promis
  */
 export async function dropPlanned(tx: Sql, alarmIds: readonly number[]): Promise<void> {
   if (alarmIds.length === 0) return;
+  await unbundlePlanned(tx, { alarmIds });
   const { rows } = await tx.query<CountedMessage>(
     `delete from notification
       where alarm_id = any ($1) and state = 'planned'
@@ -380,6 +386,7 @@ export async function takeMessages(
   { alarmId, announcement }: { alarmId: number; announcement: number },
   otherId: number,
 ): Promise<void> {
+  await unbundleAlarm(tx, otherId);
   await tx.query(
     `with theirs as (select id from notification where alarm_id = $2 order by id for update)
      update notification n
@@ -395,6 +402,7 @@ export async function putOffPlanned(
   deviceIds: readonly number[],
   untilMs: number,
 ): Promise<void> {
+  await unbundlePlanned(tx, { deviceIds });
   await tx.query(
     `with theirs as (
        select id from notification

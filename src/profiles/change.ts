@@ -4,6 +4,7 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError, type Problem } from '../errors.ts';
 import type { LimitsOf } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
+import type { WrittenBy } from '../versions/versions.ts';
 import {
   checkPurposes,
   claimTargets,
@@ -21,6 +22,7 @@ import {
   toText,
   unfit,
 } from './install.ts';
+import { noteInstaller } from './history.ts';
 import { takeLabelLimits } from './label-limits.ts';
 import { needed } from './queries.ts';
 
@@ -116,11 +118,17 @@ const hexOf = (text: string) => hashOf(text).toString('hex');
 export async function planChange(
   tx: Sql,
   { quotas, limitsOf }: { quotas: QuotaSettings; limitsOf: LimitsOf },
-  { accountId, asked, changeId }: { accountId: number; asked: AskedChange; changeId: string },
+  {
+    accountId,
+    asked,
+    changeId,
+    by,
+  }: { accountId: number; asked: AskedChange; changeId: string; by: WrittenBy },
 ): Promise<{ change: ProfileChange; names: string[] }> {
   const { text, from, purposes } = await plan(tx, accountId, asked, limitsOf(accountId));
   const contentId = await storeContent(tx, accountId, toText(purposes), quotas);
   const pId = await getProfileOf(tx, { accountId, contentId, changeId });
+  await noteInstaller(tx, pId, by);
   const silenceMs = firstSilenceMs(purposes);
   return {
     change: { changeId, pId, to: hexOf(text), ...(from === undefined ? {} : { from }), silenceMs },

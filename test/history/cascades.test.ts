@@ -18,6 +18,7 @@ const few: Record<string, string> = {
   'device_due -> device_state': 'one',
   'evidence_log -> device_state':
     'as many as half of the evidence is long; the next whole writing ends them',
+  'former_version -> purpose': 'a thousand, of 256 KiB together',
   'kept_display -> device_state': 'ten, the newest of each state',
   'sense_clock -> device_state': 'one a sense, 1,024 (`sensesPerDevice`)',
   'profile -> profile_content': 'set to null; contents go when no device has them, one by one',

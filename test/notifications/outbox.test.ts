@@ -35,11 +35,15 @@ test(
     expect(told.text).toMatch(/\n\r?\n?http:\/\/127\.0\.0\.1\/console\/devices\/[\da-f-]{36}/);
     // It did not wait behind those ten thousand, of which two at a time hang for seconds.
     expect(hanging.received.length).toBeLessThan(1_000);
-    const { rows } = await db().query<{ n: number }>(
-      `select count(*) as n from notification where account_id = $1`,
-      [noisy.accountId],
-    );
-    expect(rows[0]?.n).toBe(10_000);
+    // All are written by and by.
+    const count = async () => {
+      const { rows } = await db().query<{ n: number }>(
+        `select count(*) as n from notification where account_id = $1`,
+        [noisy.accountId],
+      );
+      return rows[0]?.n;
+    };
+    await expect.poll(count, { timeout: 60_000 }).toBe(10_000);
   },
 );
 
