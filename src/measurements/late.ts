@@ -91,7 +91,7 @@ const LateSense = z
     }),
   })
   .meta({ id: 'LateValues' });
-type LateSense = z.infer<typeof LateSense>;
+export type LateSense = z.infer<typeof LateSense>;
 
 type Range = { start: number; end: number };
 type Series = { seriesId: number; sId: string };

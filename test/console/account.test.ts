@@ -25,7 +25,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     const { page, watched } = await world().open('', look, person);
     if (look === 'phone') {
       await checkPage(watched, `account-list-${look}`);
-      await page.getByRole('link', { name: 'Profile' }).click();
+      await page.getByRole('link', { name: 'General' }).click();
     }
     await page.getByLabel('Time zone').waitFor();
     if (look === 'light') await checkPage(watched, `account-profile-${look}`);

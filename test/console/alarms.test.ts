@@ -164,7 +164,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await page.getByText(/, for 2 hrs?/).waitFor();
     await expect.poll(() => page.title()).toBe('(1) Alarms · Sensorium');
     await page.goto(`${service.url}/console/alarms?label=attic`);
-    await page.getByText('No such alarms on these devices').waitFor();
+    await page.getByText('No matching alarms').waitFor();
     await page.getByRole('combobox', { name: 'Label' }).selectOption('cellar');
     await page.locator('.alarm').waitFor();
     await page.getByText('Details').click();

@@ -193,7 +193,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.goto(`${service.url}/console/devices/${filled.uuids.boxes}`);
     await tab(page, 'Profile');
     await page.locator('.profiles').getByText('Cold room', { exact: true }).waitFor();
-    await page.getByText(/^In use since/).waitFor();
+    await page.getByText(/^Active since/).waitFor();
     await checkPage(watched, 'device-profile-dark');
     await page.context().close();
   });

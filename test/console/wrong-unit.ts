@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 export async function changeUnitAlone(page: Page, sendNext: () => Promise<void>): Promise<void> {
   const form = page.getByRole('group', { name: 'Temperature' });
   await form.getByLabel('Unit').fill('°F');
-  await form.getByText('Do “Minimum” and “Maximum” fit °F?').waitFor();
+  await form.getByText('Do they fit °F?').waitFor();
   // However slow the page learns what there was before, it is waiting only once it knows.
   await page.route('**/rejections*', (route) => setTimeout(500).then(() => route.continue()));
   await page.getByRole('button', { name: 'Save name and sensors' }).click();

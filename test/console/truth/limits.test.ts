@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Purpose } from '../../../src/contract/purpose.ts';
-import { browserPath, pageLoaded } from '../browser.ts';
+import { browserPath, pageLoaded, takePicture } from '../browser.ts';
 import { door, type Installed, limitsOf, temperature, useWorld } from './world.ts';
 
 // What the page says, against the API and the data. Only if the machine has Chromium; if not, the run says so.
@@ -22,19 +22,19 @@ describe.skipIf(browserPath === null)('the console tells the truth of limits and
     await field('Alarm unter').fill('10,5');
     await field('Alarm über').fill('9');
     await save();
-    await page.getByText('Muss kleiner sein als 9 °C').waitFor();
+    await page.getByText('muss kleiner sein als 9 °C').waitFor();
     await field('Alarm über').fill('99');
     await field('Alarm unter').fill('acht');
     await save();
     await page.getByText('Geben Sie eine Zahl ein, etwa 21,5').waitFor();
     await field('Alarm unter').fill('\u221230,5');
     await save();
-    await page.getByText('Der Sensor nimmt keinen Wert jenseits von 85 °C an').waitFor();
+    await page.getByText('Der Bereich des Sensors endet bei 85 °C').waitFor();
     expect(await limitsOf(call, uuid)).toEqual([]);
     await field('Alarm über').fill('-10,5');
     const doors = page.getByRole('group', { name: /^Door open/ });
     expect(await doors.getByRole('textbox').count()).toBe(0);
-    await doors.getByLabel('Alarm im Zustand').selectOption('an');
+    await doors.getByLabel('Alarm bei').selectOption('an');
     await save();
     await page.getByText('Gespeichert.').waitFor();
     expect(await limitsOf(call, uuid)).toEqual([
@@ -89,11 +89,11 @@ describe.skipIf(browserPath === null)('the console tells the truth of limits and
       return found.pendingProfile.purposes ?? found.currentProfile.purposes;
     };
     const before = await installed();
-    await page.getByText('Leads from “cold” to “warm”').waitFor();
+    await page.getByText('Moves the device from “cold” to “warm”').waitFor();
     await page.getByText('Margin: 2\u00a0°C.').waitFor();
     await page.getByLabel('Temperature below').fill('9');
     await page.getByRole('button', { name: 'Save limits' }).click();
-    await page.getByText('Must be at most the limit above').waitFor();
+    await page.getByText('This limit must be at most the other one').waitFor();
     expect(await installed()).toEqual(before);
     await page.getByLabel('Temperature below').fill('5,5');
     await page.getByText('Margin: 2.5\u00a0°C.').waitFor();
@@ -201,6 +201,44 @@ describe.skipIf(browserPath === null)('the console tells the truth of limits and
     await page.goto(`${url()}/console/devices/${uuid}?range=7d&compare=7d&with=${uuid}`);
     await page.locator('.legend').getByText('The week before').waitFor();
     await page.locator('.legend').getByText('Water meter').waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('values that came late are said, with what a limit would have marked', async () => {
+    const { uuid, send } = await addDevice('Logger', [temperature]);
+    const actions = { alarm: true };
+    const causes = [{ sId: '0x10', orderId: 0, thresholds: { isGt: 8 } }];
+    const events = [{ evId: 1, name: 'too warm', eventLog: true, actions, causes }];
+    const states = [{ stId: 1, name: 'watched', events }];
+    const purposes = [{ puId: 1, name: 'Logger', initStId: 1, states }];
+    await call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes });
+    const startTs = Date.now() - 4 * 3_600_000;
+    const at = (minutes: number, val: number) => ({
+      sId: '0x10',
+      val,
+      ts: startTs + minutes * 60_000,
+    });
+    await send(at(0, 4));
+    await send(at(200, 5));
+    const { page, faults } = await open(`devices/${uuid}`);
+    await page.locator('.chart canvas').waitFor();
+    expect(await page.locator('.late').count()).toBe(0);
+    // A backlog, after a newer value: nobody judges it.
+    await send(at(30, 6), at(60, 9.5), at(90, 11.2), at(120, 7));
+    type Alarms = { alarms: unknown[] };
+    expect((await call<Alarms>('GET', `/v2/alarms?device=${uuid}`)).alarms).toEqual([]);
+    await page.reload();
+    const said = page.locator('.late');
+    await said.getByText('4 values came late and were compared with no limit').waitFor();
+    type Late = { senses: { late: number; limits: { runs: { extreme: { val: number } }[] }[] }[] };
+    const { senses } = await call<Late>('GET', `/v2/measurements/${uuid}/late`);
+    expect(senses).toMatchObject([{ late: 4, limits: [{ runs: [{ extreme: { val: 11.2 } }] }] }]);
+    expect(await said.locator('li').allInnerTexts()).toEqual([
+      expect.stringMatching(
+        /^too warm above 8\u00a0°C: From .+ to .+, 30 mins, up to 11\.2\u00a0°C$/,
+      ),
+    ]);
+    await takePicture(page, 'late');
     expect(faults).toEqual([]);
   });
 });

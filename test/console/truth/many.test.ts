@@ -60,7 +60,7 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
       .toEqual([
         '4 devices, such as Freezer 1: Temperature above 8\u00a0°C',
         '1 device, such as Freezer 5: Temperature above 10\u00a0°C',
-        '1 device, such as Freezer 6: no profile, so no limits.',
+        '1 device, such as Freezer 6: No profile, so no limits.',
       ]);
     expect(await groups.nth(2).locator('input').isDisabled()).toBe(true);
     const field = dialog.getByRole('textbox', { name: 'Temperature above' });
@@ -95,7 +95,8 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
     const changed = ['9.5', '12.0', '9.5', '9.5', '10.0'].map(of);
     expect(await limits()).toEqual([...changed, []]);
     await page.getByRole('button', { name: 'Undo' }).click();
-    await page.getByText('Previous profiles restored: 3 devices').waitFor();
+    // Those that it had not changed, too: they have theirs.
+    await page.getByText('With their previous profile again: 6 devices').waitFor();
     expect(await limits()).toEqual([...['8.0', '12.0', '8.0', '8.0', '10.0'].map(of), []]);
     expect(faults).toEqual([]);
   });
@@ -118,9 +119,9 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
     await expect
       .poll(() => dialog.locator('.limit-changes li').allInnerTexts())
       .toEqual([
-        '4 devices lose: Limits. get: Ice.',
-        '1 device lose: Limits. get: Ice.',
-        '1 device no profile, so no limits. get: Ice.',
+        '4 devices – No longer: Limits. New: Ice.',
+        '1 device – No longer: Limits. New: Ice.',
+        '1 device – No profile, so no limits. New: Ice.',
       ]);
     await dialog.getByRole('button', { name: 'Install' }).click();
     await page.getByText('Profile installed (Ice): 6 devices').waitFor();

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import {
   dayAt,
+  daysLater,
   isoIn,
   monthAt,
   sayDay,
@@ -97,4 +98,17 @@ test('ISO 8601 in a zone has its offset, and is the same time', () => {
   expect(isoIn(zone)(at('2026-10-25T00:30:00Z'))).toBe('2026-10-25T02:30:00+02:00');
   expect(isoIn(zone)(at('2026-10-25T01:30:00.250Z'))).toBe('2026-10-25T02:30:00.250+01:00');
   expect(isoIn('America/St_Johns')(at('2026-07-01T12:00:00Z'))).toBe('2026-07-01T09:30:00-02:30');
+});
+
+// Clocks of Berlin went back on 25 October 2026 and forward on 29 March.
+test.each([
+  ['2026-10-26T08:00:30+01:00', -1, '2026-10-25T08:00:30+01:00'],
+  ['2026-10-25T08:00+01:00', -1, '2026-10-24T08:00+02:00'],
+  ['2026-10-24T08:00+02:00', 7, '2026-10-31T08:00+01:00'],
+  ['2026-03-29T08:00+02:00', -1, '2026-03-28T08:00+01:00'],
+  // Shown twice: the first one. Left out: as much later.
+  ['2026-10-26T02:30+01:00', -1, '2026-10-25T02:30+02:00'],
+  ['2026-03-30T02:30+02:00', -1, '2026-03-29T03:30+02:00'],
+])('%s and %d days are %s by the clock on the wall', (from, days, to) => {
+  expect(daysLater(at(from), 'Europe/Berlin', days)).toBe(at(to));
 });

@@ -2,7 +2,7 @@ import { useEffect } from 'preact/hooks';
 import { awaySince, type LiveValue, onStream, useWatched } from '../app/stream.ts';
 import { type Answer, call } from './request.ts';
 import { reload, revise, useKnown, useQuery, type Query } from './cache.ts';
-import type { BucketView, LatestView, MeasurementView } from './types.ts';
+import type { BucketView, LateSense, LatestView, MeasurementView } from './types.ts';
 
 /** The newest value of each sense of these devices. */
 export async function listLatest(
@@ -79,6 +79,17 @@ export const listBuckets = async (
 ): Promise<BucketView[]> => {
   const path = `/v2/measurements/${uuid}`;
   return (await call<{ buckets: BucketView[] }>('GET', path, { query, signal })).body.buckets;
+};
+
+/** Values of a range that came late, and what the limits would have marked of them. */
+export const listLate = async (
+  uuid: string,
+  { start, end }: { start: number; end: number },
+  signal?: AbortSignal,
+): Promise<LateSense[]> => {
+  const path = `/v2/measurements/${uuid}/late`;
+  const query = { start: Math.floor(start), end: Math.ceil(end) };
+  return (await call<{ senses: LateSense[] }>('GET', path, { query, signal })).body.senses;
 };
 
 type PointRange = { senses: readonly string[]; start: number; end: number };

@@ -12,6 +12,7 @@ export type { RejectionReason } from '../../../contract/uplink.ts';
 export type { Configuration, Sense } from '../../../contract/configuration.ts';
 export type { ListedProfile } from '../../../profiles/queries.ts';
 export type { Purpose } from '../../../contract/purpose.ts';
+export type { LateSense } from '../../../measurements/late.ts';
 export type { BucketView, LatestView, MeasurementView } from '../../../measurements/schema.ts';
 export type { EventView } from '../../../events/schema.ts';
 export type { ListedAlarm } from '../../../alarms/routes.ts';

@@ -75,6 +75,16 @@ const parse = (text: string): number => Date.parse(text);
 
 const dayMs = 86_400_000;
 
+/**
+ * The time some days earlier or later at which a clock of the zone shows the same. A time that it shows twice or leaves
+ * out is that of `tsOf`.
+ */
+export function daysLater(ts: number, timeZone: string, days: number): number {
+  const moved = parse(`${wallOf(ts, timeZone)}Z`) + days * dayMs;
+  const rest = ((ts % minuteMs) + minuteMs) % minuteMs;
+  return (tsOf(wallOf(moved, 'UTC'), timeZone) ?? ts + days * dayMs) + rest;
+}
+
 /** From midnight to midnight in the zone: today (0), yesterday (-1). */
 export function dayAt(nowTs: number, timeZone: string, by: number): { start: number; end: number } {
   const midnight = (days: number) => {

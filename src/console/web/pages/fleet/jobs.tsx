@@ -149,6 +149,7 @@ function undoOf({ jobId, action, labels, endedTs = 0 }: JobEntry): (() => Promis
       return () => begin({ action: 'unmute', jobId });
     case 'limits':
     case 'profile':
+    case 'label-limits':
     case 'restore':
       return () => begin({ action: 'restore', jobId });
     case 'snooze':
@@ -253,6 +254,7 @@ function sayJob({ action, labels = [], untilTs, purposes = [], ...job }: JobEntr
       case 'unmute':
       case 'remove':
       case 'limits':
+      case 'label-limits':
       case 'restore':
         return t(`jobs.${action}.${tense}`);
       // An action of a later version of the service.

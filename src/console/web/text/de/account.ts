@@ -3,7 +3,7 @@ import type { account as enAccount, accountLists as enAccountLists } from '../en
 export const account: Record<keyof typeof enAccount, string> = {
   'account.title': 'Konto',
   'account.sections': 'Bereiche des Kontos',
-  'account.profile': 'Profil',
+  'account.profile': 'Allgemein',
   'account.contacts': 'Benachrichtigungen',
   'account.access': 'Passwort und E-Mail',
   'account.sessions': 'Sitzungen',
@@ -165,7 +165,7 @@ export const account: Record<keyof typeof enAccount, string> = {
   'usage.full': 'voll',
   'usage.high': 'fast voll',
   'usage.low': 'in Ordnung',
-  'usage.limits': 'Größen- und Ratengrenzen',
+  'usage.limits': 'Größen und Raten',
   'delete.what': 'Mit dem Konto {email} wird alles gelöscht, was dazugehört:',
   'delete.devices':
     'Geräte: {count}. Sie werden sofort getrennt und können sich nicht mehr anmelden.',
@@ -276,7 +276,9 @@ export const accountLists: Record<keyof typeof enAccountLists, string> = {
   'audit.action.unmute': 'Stummschaltung beendet',
   'audit.action.remove': 'Entfernt',
   'audit.action.limits': 'Grenzen geändert',
-  'audit.action.restore': 'Änderung der Grenzen zurückgenommen',
+  'audit.action.profile': 'Profil installiert',
+  'audit.action.label-limits': 'Grenzen von Labels',
+  'audit.action.restore': 'Vorherige Profile wiederhergestellt',
   'audit.action.acknowledge': 'Quittiert',
   'audit.action.close': 'Geschlossen',
   'audit.action.reopen': 'Wieder geöffnet',

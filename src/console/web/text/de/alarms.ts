@@ -57,7 +57,7 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.toAcknowledged': 'Quittierte Alarme anzeigen',
   'alarms.noAcknowledged': 'Keine quittierten Alarme',
   'alarms.noClosed': 'Noch keine geschlossenen Alarme',
-  'alarms.noMatch': 'Keine solchen Alarme bei diesen Geräten',
+  'alarms.noMatch': 'Keine passenden Alarme',
   'alarms.since': 'Seit {time}, {ago} lang',
   'alarms.lasted': 'Von {from} bis {to}, {time}',
   'alarms.endUnknown': 'Ab {from}, Ende nicht aufgezeichnet',
@@ -104,7 +104,8 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.told.told': 'Benachrichtigt ({time}): {who}.',
   'alarms.told.somebody': 'Jemand wurde benachrichtigt ({time}).',
   'alarms.told.before': 'Es wurde jemand benachrichtigt.',
-  'alarms.told.again': 'Ist der Alarm nach dem Aufschub noch offen, wird erneut benachrichtigt.',
+  'alarms.told.again':
+    'Ist der Alarm nach dem Aufschub noch offen, wird erneut jemand benachrichtigt.',
   'alarms.told.withdrawn':
     'Es konnte noch niemand benachrichtigt werden. Der Dienst versucht es erneut.',
   'alarms.notTold.same-episode':

@@ -53,7 +53,7 @@ export const alarms = {
   'alarms.toAcknowledged': 'Show acknowledged alarms',
   'alarms.noAcknowledged': 'No acknowledged alarms',
   'alarms.noClosed': 'No closed alarms yet',
-  'alarms.noMatch': 'No such alarms on these devices',
+  'alarms.noMatch': 'No matching alarms',
   'alarms.since': 'Since {time}, for {ago}',
   'alarms.lasted': 'From {from} to {to}, {time}',
   'alarms.endUnknown': 'From {from}, end not recorded',

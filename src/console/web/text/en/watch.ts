@@ -17,7 +17,7 @@ export const watch = {
   'watch.silent': 'Alarm when the device sends nothing for',
   'watch.silent.never': 'Never',
   'watch.keep': 'When the value is back, the alarm stays open for',
-  'watch.keep.none': 'No longer',
+  'watch.keep.none': 'No time',
   'watch.keep.for': '{time}, as it may cross again',
   'watch.severity': 'How serious these alarms are',
   'watch.hint':
@@ -26,25 +26,24 @@ export const watch = {
   'watch.saved': 'Saved. The limits apply from the next value.',
   'watch.savedForNobody': 'Saved. Now choose who is notified.',
   'watch.nothing': 'Enter at least one limit, or choose how long the device may send nothing.',
-  'watch.wrong.pair': 'Must be less than {above}: otherwise every value is an alarm.',
-  'watch.wrong.never':
-    'The sensor accepts no value beyond {limit}, so this alarm would never open.',
+  'watch.wrong.pair': 'This limit must be less than {above}: otherwise every value is an alarm.',
+  'watch.wrong.never': 'The range of the sensor ends at {limit}, so this alarm would never open.',
   'watch.wrong.always':
-    'The sensor accepts only values beyond this limit, from {limit}: every value would be an alarm.',
+    'The range of the sensor ends at {limit}, so every value would be an alarm.',
   'watch.wrong.backNever':
-    'Must be less than {limit}: the sensor accepts no value that far back, so the alarm would never end.',
+    'The margin must be less than {limit}: the sensor accepts no value that far back, so the alarm would never be over.',
   'watch.wrong.positive': 'Enter a number greater than 0',
-  'watch.wrong.back': 'Must be less than {limit}, the distance between the limits.',
+  'watch.wrong.back': 'The margin must be less than {limit}, the distance between the limits.',
   'watch.wrong.backAlone': 'Enter a limit above or below too.',
   'watch.wrong.backTwice': 'Only one sensor of a device can have a margin.',
   'watch.wrong.numbers':
-    'Must be at most the limit above: otherwise every value is beyond one of the two.',
+    'This limit must be at most the other one: otherwise every value is beyond one of the two.',
   'watch.numbersHint':
     'This page did not write the profile of this device. You can change its limits here; the rest stays as it is.',
   'watch.isAbove': '{name} above',
   'watch.isBelow': '{name} below',
   'watch.inState': 'In the state “{from}”.',
-  'watch.moves': 'Leads from “{from}” to “{to}”.',
+  'watch.moves': 'Moves the device from “{from}” to “{to}”.',
   'watch.margin': 'Margin: {value}.',
   'watch.readOnly':
     'The profile of this device says more than this page can change. Its content is below.',

@@ -4,12 +4,14 @@ import { getConfiguration, listDevices, sensesOf } from '../../../api/devices.ts
 import { ApiError } from '../../../api/request.ts';
 import type { Sense } from '../../../api/types.ts';
 import { queryOf, setQuery } from '../../../app/router.ts';
+import { accountOf } from '../../../app/session.ts';
 import { Dialog } from '../../../parts/dialog.tsx';
 import { Answered } from '../../../parts/panel.tsx';
 import { t } from '../../../text/t.ts';
+import { daysLater } from '../../../text/time.ts';
 import type { OtherLine } from './plot.tsx';
 import { loadSeries, type Range } from './series.ts';
-import type { Series } from './points.ts';
+import type { Point, Series } from './points.ts';
 
 /** What charts are compared with: this device at an earlier time, or another device. */
 export type Beside = {
@@ -22,8 +24,8 @@ export type Beside = {
   senses: ReadonlyMap<string, Sense> | null;
 };
 
-const dayMs = 86_400_000;
-const earlier = { '1d': dayMs, '7d': 7 * dayMs } as const;
+/** How many days earlier. */
+const earlier = { '1d': 1, '7d': 7 } as const;
 type Earlier = keyof typeof earlier;
 const isEarlier = (text: string): text is Earlier => text in earlier;
 
@@ -53,17 +55,23 @@ export function useBeside(
   );
 }
 
+/** By the clock on the wall: eight o'clock is compared with eight o'clock, also where clocks changed in between. */
 async function loadBefore(uuid: string, which: Earlier, range: Range, signal: AbortSignal) {
-  const ms = earlier[which];
-  const { start, end } = range;
-  const all = await loadSeries(uuid, { start: start - ms, end: end - ms }, signal);
-  const series = all.map((each) => ({
-    ...each,
-    points: each.points.map((point) => ({ ...point, ts: point.ts + ms })),
-  }));
+  const days = earlier[which];
+  const zone = accountOf()?.timeZone ?? 'UTC';
+  const [start, end] = [range.start, range.end].map((ts) => daysLater(ts, zone, -days));
+  const span = { start: start ?? range.start, end: end ?? range.end };
+  const all = await loadSeries(uuid, span, signal);
+  const series = all.map((each) => ({ ...each, points: movedBy(days, each.points, zone) }));
   const name = t(`chart.before.${which}`);
   return { uuid, name, tone: 0, isBefore: true, series, senses: null };
 }
+
+/** In order: an hour that a clock shows twice lies on one that it shows once. */
+const movedBy = (days: number, points: readonly Point[], zone: string): Point[] =>
+  points
+    .map((point) => ({ ...point, ts: daysLater(point.ts, zone, days) }))
+    .toSorted((one, other) => one.ts - other.ts);
 
 /** An address may name a device that was removed since: it has no lines, and the others keep theirs. */
 async function loadOther(uuid: string, tone: number, range: Range, signal: AbortSignal) {

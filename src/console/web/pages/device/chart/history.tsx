@@ -16,6 +16,7 @@ import { type Beside, ChartTools, hasMean, linesBeside, useBeside } from './besi
 import { CsvButton } from './csv-button.tsx';
 import { type Happened, happensTo, Lanes, loadHappened } from './happened.tsx';
 import type { Named } from './csv.ts';
+import { useLate } from './late.tsx';
 import { placesOf } from './places.ts';
 import { axisPx, type OtherLine } from './plot.tsx';
 import type { Series, Span } from './points.ts';
@@ -37,6 +38,7 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
   const { range, series, happened, beside } = useHistory(uuid);
   const [preview, setPreview] = useState<Span | null>(null);
   const span = preview ?? range;
+  const late = useLate(uuid, range);
   const located = placesOf(useKnownLatest(uuid)).map(({ sId }) => sId);
   const nameOf = (sId: string) => nameOfSense(sId, senses.get(sId));
   return (
@@ -80,6 +82,7 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
                   span={span}
                   profile={profile}
                   alarms={alarms}
+                  late={late.find(({ sId }) => sId === each.sId)}
                   onZoom={showSpan}
                   onPreview={setPreview}
                 />

@@ -24,7 +24,7 @@ export function Plot(props: PlotProps) {
   const plot = useRef<UPlot>(null);
   const latest = useRef(props);
   latest.current = props;
-  const { series, others, span, limits, alarms, hasMean } = props;
+  const { series, others, span, limits, alarms, late, hasMean } = props;
   const shown = theme.value;
   useEffect(() => {
     const { current: at } = box;
@@ -59,7 +59,7 @@ export function Plot(props: PlotProps) {
   useEffect(() => {
     if (plot.current) show(plot.current, span);
   }, [span.start, span.end]);
-  useEffect(() => plot.current?.redraw(false, false), [limits, alarms, hasMean]);
+  useEffect(() => plot.current?.redraw(false, false), [limits, alarms, late, hasMean]);
   // The charts of a page have the same axis, so that a time is at the same place in all of them.
   const axis = axisPx.value;
   useEffect(() => plot.current?.redraw(false, true), [axis]);
@@ -195,7 +195,12 @@ function optionsOf(
     ],
     bands: [{ series: [3, 2], fill: colors.band }],
     hooks: {
-      drawClear: [(plot) => drawAlarms(plot, latest.current.alarms, colors)],
+      drawClear: [
+        (plot) => {
+          drawSpans(plot, latest.current.alarms, colors.alarm);
+          drawSpans(plot, latest.current.late, colors.late);
+        },
+      ],
       draw: [(plot) => drawLimits(plot, latest.current.limits, colors)],
       setCursor: [(plot) => showTip(plot, tip.current, latest.current)],
       setSelect: [
@@ -275,7 +280,7 @@ function clockValues(zone: string): UPlot.Axis.DynamicValues {
 
 /** The colours of tokens.css, which a canvas cannot use directly. */
 type Colors = Record<
-  'ink' | 'grid' | 'line' | 'band' | 'limit' | 'mild' | 'alarm' | 'panel',
+  'ink' | 'grid' | 'line' | 'band' | 'limit' | 'mild' | 'alarm' | 'late' | 'panel',
   string
 > & { others: readonly string[] };
 
@@ -290,18 +295,19 @@ function colorsOf(): Colors {
     limit: of('--bad'),
     mild: of('--warn'),
     alarm: of('--bad-soft'),
+    late: of('--warn-soft'),
     panel: of('--panel'),
     others: ['--series-2', '--series-3', '--series-4'].map(of),
   };
 }
 
-/** Behind everything else: the times when an alarm of this sense was open. */
-function drawAlarms(plot: UPlot, alarms: readonly Span[], { alarm }: Colors): void {
+/** Behind everything else: when an alarm of this sense was open, or late values were beyond a limit. */
+function drawSpans(plot: UPlot, spans: readonly Span[], color: string): void {
   const { ctx, bbox } = plot;
   ctx.save();
-  ctx.fillStyle = alarm;
+  ctx.fillStyle = color;
   ctx.globalAlpha = 0.7;
-  for (const { start, end } of alarms) {
+  for (const { start, end } of spans) {
     const left = xOf(plot, start);
     ctx.fillRect(left, bbox.top, Math.max(1, xOf(plot, end) - left), bbox.height);
   }
@@ -370,6 +376,8 @@ type PlotProps = {
   limits: readonly DrawnLimit[];
   /** Alarms of this sense. */
   alarms: readonly Span[];
+  /** When late values were beyond a limit. */
+  late: readonly Span[];
   /** Whether the mean of each bucket is drawn too. */
   hasMean: boolean;
   onZoom: (span: Span) => void;

@@ -1,9 +1,10 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import type { ListedAlarm, Sense } from '../../../api/types.ts';
+import type { LateSense, ListedAlarm, Sense } from '../../../api/types.ts';
 import { formatTime, formatValue } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab.ts';
 import { Strip } from './happened.tsx';
+import { lateSpans, LateValues } from './late.tsx';
 import { axisPx, type OtherLine, Plot, rightPx } from './plot.tsx';
 import { kindOf, type Series, type Span } from './points.ts';
 import { alarmSpans, moveSpan, scaleSpan, showSpan, valueSegments } from './series.ts';
@@ -18,6 +19,8 @@ type SenseChartProps = {
   span: Span;
   profile: CurrentProfile | null;
   alarms: readonly ListedAlarm[];
+  /** Values of it that came late; undefined: none did. */
+  late: LateSense | undefined;
   hasMean: boolean;
   onZoom: (span: Span) => void;
   onPreview: (span: Span | null) => void;
@@ -58,6 +61,7 @@ export function SenseChart(props: SenseChartProps) {
           />
         )}
       </div>
+      {props.late && <LateValues late={props.late} sense={sense} />}
       <ValueTable label={label} sense={sense} series={series} />
     </figure>
   );
@@ -88,7 +92,8 @@ const SwitchLegend = ({ isBucketed }: { isBucketed: boolean }) => (
   </ul>
 );
 
-function Line({ sense, series, others, span, profile, alarms, hasMean, onZoom }: SenseChartProps) {
+function Line(props: SenseChartProps) {
+  const { sense, series, others, span, profile, alarms, late, hasMean, onZoom } = props;
   const { sId } = series;
   const limits = useMemo(
     () => limitsIn(span, { sId, unit: sense?.unit }, { profile, alarms }),
@@ -98,11 +103,16 @@ function Line({ sense, series, others, span, profile, alarms, hasMean, onZoom }:
     const own = alarms.filter(({ values }) => values.some((value) => value.sId === sId));
     return alarmSpans(own, { start: 0, end: Number.MAX_SAFE_INTEGER });
   }, [alarms, sId]);
+  const unjudged = useMemo(() => lateSpans(late), [late]);
   const say = (ts: number, at: (line: number) => number | null) =>
     sayPoint(ts, at, { sense, others, hasMean: hasMean && series.widthMs > 0 });
   return (
     <>
-      <Plot {...{ series, others, span, limits, hasMean, onZoom, say }} alarms={rung} />
+      <Plot
+        {...{ series, others, span, limits, hasMean, onZoom, say }}
+        alarms={rung}
+        late={unjudged}
+      />
       {limits.length > 0 && (
         <ul class="limits">
           {limits.map(({ text, isAlarm }) => (

@@ -106,7 +106,8 @@ function Replaced({ preview: { profiles, devices } }: { preview: ActionPreview }
       <ul class="limit-changes">
         {profiles.map(({ pId, devices: number, goes, comes, stays }, place) => (
           <li key={place}>
-            <strong>{count('fleet.devices', number)}</strong>{' '}
+            <strong>{count('fleet.devices', number)}</strong>
+            {' – '}
             {isSame(place)
               ? t('install.same')
               : [
