@@ -261,6 +261,7 @@ async function listRoutes(
       listJobDevices: jobs.listJobDevices,
       planChange: jobs.planChange,
       planBack: jobs.planBack,
+      planByLabel: jobs.planByLabel,
       previewChange: jobs.previewChange,
       isAhead,
     }),

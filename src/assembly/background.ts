@@ -98,6 +98,7 @@ export function startJobs(shared: Shared, deps: JobDeps) {
       const change = action?.change as ProfileChange | undefined;
       return change ? { changeId: newUuid(), back: change.changeId } : null;
     },
+    planByLabel: () => ({ changeId: newUuid(), byLabel: 'also-own' }),
     previewChange: (of: Parameters<typeof previewChange>[2], asked: AskedChange) =>
       previewChange(db, limitsOf, of, asked),
   };

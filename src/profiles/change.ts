@@ -61,8 +61,8 @@ export type ProfileChange =
     }
   /** Brings back what the devices had before that change. */
   | { changeId: string; back: string }
-  /** Gives devices the limits of their labels. */
-  | { changeId: string; byLabel: true };
+  /** Gives devices the limits of their labels; also those that have limits of their own, or not. */
+  | { changeId: string; byLabel: 'also-own' | 'not-own' };
 
 /** A number that changes, or the name of an event. */
 type LimitDifference = Pick<LimitChange, 'puId' | 'stId' | 'evId'> &
@@ -247,8 +247,9 @@ export async function changeProfiles(
   change: ProfileChange,
 ): Promise<{ failed: Failed[]; after: () => void }> {
   if ('byLabel' in change) {
-    const { changeId } = change;
-    const taken = await takeLabelLimits(tx, { accountId, uuids, labels, changeId });
+    const { changeId, byLabel } = change;
+    const isForced = byLabel === 'also-own';
+    const taken = await takeLabelLimits(tx, { accountId, uuids, labels, changeId, isForced });
     return { failed: [], after: () => tellOf(bus, taken) };
   }
   const isBack = 'back' in change;
@@ -300,7 +301,7 @@ async function profilesFor(
   }: {
     accountId: number;
     quotas: QuotaSettings;
-    change: Exclude<ProfileChange, { byLabel: true }>;
+    change: Exclude<ProfileChange, { byLabel: string }>;
   },
   devices: readonly ProfileTarget[],
   newest: ReadonlyMap<number, Newest>,
