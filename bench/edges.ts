@@ -110,6 +110,7 @@ const routes = [
     takeLabelLimits: async () => undefined,
     planChange: () => Promise.reject(new Error('no jobs')),
     planBack: () => Promise.resolve(null),
+    planByLabel: () => ({}),
     previewChange: () => Promise.reject(new Error('no jobs')),
     isAhead: () => true,
     findByValues: async () => ({ in: null, notIn: null }),

@@ -149,7 +149,10 @@ const settings: SettingsInput = {
     /** Stored purposes, and their bytes together. */
     purposes: 1_000,
     purposeBytes: 33_554_432,
-    /** Installed profiles that a device still has (identical ones count once), and their bytes together. */
+    /**
+     * Profiles that a device still has, that a job can bring back, or that are a label's limits (identical ones count
+     * once), and their bytes together.
+     */
     profiles: 1_000,
     profileBytesTotal: 67_108_864,
     /** Senses, and modules, of one device. */

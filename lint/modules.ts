@@ -141,7 +141,10 @@ export const modules: Module[] = [
     'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ versions/ errors.ts',
   ),
   featureModule('purposes', 'audit/ contract/ db/ engine/ http/ lib/ quotas/ versions/ errors.ts'),
-  featureModule('profiles', 'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
+  featureModule(
+    'profiles',
+    'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ versions/ errors.ts',
+  ),
   featureModule('exports', 'db/ http/ lib/ errors.ts'),
   featureModule('streams', 'bus/ contract/ db/ devices/select.ts http/ lib/ quotas/ errors.ts'),
   featureModule(
@@ -219,7 +222,7 @@ export const modules: Module[] = [
   },
   featureModule(
     'play',
-    'alarms/rules.ts contract/ db/ engine/ exports/ http/ ingest/rules/ lib/ quotas/ errors.ts',
+    'alarms/rules.ts contract/ db/ devices/select.ts engine/ exports/ http/ ingest/rules/ lib/ quotas/ errors.ts',
   ),
   {
     files: 'src/play/player.ts',

@@ -50,7 +50,8 @@ import { findClockNotes } from '../ingest/save-states.ts';
 import { jobRoutes } from '../jobs/routes.ts';
 import { network } from '../lib/address.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
-import { findConnectorUptime } from '../connector-uptime/connector-uptime.ts';
+import type { Listening } from '../engine/last-seen.ts';
+import { findConnectorUptime, groupByConnector } from '../connector-uptime/connector-uptime.ts';
 import type { ServiceLog } from '../log/logger.ts';
 import { findByValues } from '../measurements/queries.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
@@ -58,6 +59,8 @@ import { findNewest } from '../measurements/store.ts';
 import { observeHooks, observeHttpQueue } from '../metrics/observe.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { webhookDocs } from '../notifications/webhook-docs.ts';
+import { readProfile } from '../profiles/install.ts';
+import { backtestRoutes } from '../play/routes.ts';
 import { labelLimitRoutes, takeLabelLimits } from '../profiles/label-limits.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/purposes.ts';
@@ -83,6 +86,7 @@ import {
   createInstallWarningsOf,
   createOnLabelled,
   listContactRoutes,
+  rulesOf,
 } from './people.ts';
 import { type Shared, tellOfRedis } from './shared.ts';
 import { createStreams, type Auth, listImportRoutes, startAuth } from './streams.ts';
@@ -257,6 +261,7 @@ async function listRoutes(
       listJobDevices: jobs.listJobDevices,
       planChange: jobs.planChange,
       planBack: jobs.planBack,
+      planByLabel: jobs.planByLabel,
       previewChange: jobs.previewChange,
       isAhead,
     }),
@@ -279,6 +284,14 @@ async function listRoutes(
     }),
     ...streamRoutes,
     ...alarms.listRoutes({ getDeviceId, ...jobs }),
+    ...backtestRoutes({
+      db,
+      exports,
+      database: shared.storage.connection,
+      rules: rulesOf(shared),
+      readProfile: (accountId, asked) => readProfile(db, accountId, asked, limitsOf(accountId)),
+      listListening: createListListening(shared),
+    }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...listImportRoutes(shared, { authenticate, othersWait }),
     ...notificationRoutes({ db, findDeviceId: findId }),
@@ -367,6 +380,27 @@ function createFindEvaluationContext({
       clockBackTs: remarked?.backTs ?? undefined,
       listening,
     };
+  };
+}
+
+/** When the connectors of devices listened, each connector read once. */
+function createListListening({
+  config,
+  db,
+  clock,
+}: Pick<Shared, 'config' | 'db' | 'clock'>): Parameters<typeof backtestRoutes>[0]['listListening'] {
+  const leaders = leadersAmong(config.connectors);
+  const leaderOf = (connectorId: number) => leaders.get(connectorId) ?? null;
+  return async (deviceIds, sinceTs) => {
+    const found = new Map<number, Listening | undefined>();
+    for (const ids of await groupByConnector(db, deviceIds)) {
+      const [first] = ids;
+      if (first === undefined) continue;
+      const at = { sinceTs, nowTs: clock() };
+      const listening = await findConnectorUptime(db, first, at, leaderOf);
+      for (const id of ids) found.set(id, listening ?? { gaps: [] });
+    }
+    return found;
   };
 }
 

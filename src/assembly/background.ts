@@ -4,7 +4,7 @@ import { startMailer } from '../accounts/mailer.ts';
 import { forgetTokensOfEnded } from '../accounts/push-tokens.ts';
 import { type ActDeps, muteWithin } from '../alarms/act.ts';
 import { actOnPiece } from '../alarms/actions.ts';
-import { forgetEntries, insertEntry } from '../audit/audit.ts';
+import { type DoneBy, forgetEntries, insertEntry } from '../audit/audit.ts';
 import { type RefusalLog, startRefusalLog } from '../audit/refusals.ts';
 import { deriveSecretCheck } from '../config/keys.ts';
 import type { Sql } from '../db/sql.ts';
@@ -45,6 +45,7 @@ import {
   tellOf,
 } from '../profiles/change.ts';
 import { forgetOldDisplays } from '../profiles/downlinks.ts';
+import { forgetSpans } from '../profiles/history.ts';
 import { withLabelLimits } from '../profiles/label-limits.ts';
 import { removeUnusedProfiles } from '../profiles/queries.ts';
 import { compactActivity } from '../quotas/activity.ts';
@@ -86,17 +87,18 @@ export function startJobs(shared: Shared, deps: JobDeps) {
     startJob: createStartJob({ db, limitsOf, believedTs, onStarted: runner.wake }),
     listJobDevices,
     findJobAlarms,
-    planChange: (tx: Sql, accountId: number, asked: AskedChange) =>
+    planChange: (tx: Sql, accountId: number, asked: AskedChange, by: DoneBy) =>
       planChange(
         tx,
         { quotas: config.quotas, limitsOf },
-        { accountId, asked, changeId: newUuid() },
+        { accountId, asked, changeId: newUuid(), by },
       ),
     planBack: async (owner: JobOwner, jobId: string) => {
       const action = (await findJobAction(db, owner, jobId)) as StoredAction | null;
       const change = action?.change as ProfileChange | undefined;
       return change ? { changeId: newUuid(), back: change.changeId } : null;
     },
+    planByLabel: () => ({ changeId: newUuid(), byLabel: 'also-own' }),
     previewChange: (of: Parameters<typeof previewChange>[2], asked: AskedChange) =>
       previewChange(db, limitsOf, of, asked),
   };
@@ -287,11 +289,13 @@ function forgetOldEntries({ config, db }: Shared): Chore {
   };
 }
 
-/** A chore of the upkeep: former versions are kept as long as events. */
+/** A chore of the upkeep: former versions and profiles are kept as long as events. */
 function forgetOldVersions({ db }: Shared): Chore {
   return async (nowTs, { kept, signal }) => {
     if (kept.eventsDays === Infinity) return;
-    await forgetVersions(db, nowTs - kept.eventsDays * dayMs, signal);
+    const beforeTs = nowTs - kept.eventsDays * dayMs;
+    await forgetVersions(db, beforeTs, signal);
+    await forgetSpans(db, beforeTs, signal);
   };
 }
 

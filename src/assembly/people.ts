@@ -130,7 +130,7 @@ export function listContactRoutes(shared: Shared): Route[] {
   });
 }
 
-function rulesOf({ config }: Shared): DecideDeps['rules'] {
+export function rulesOf({ config }: Shared): DecideDeps['rules'] {
   const { ringMaxAgeMs } = config.ingest;
   return { ringMaxAgeMs, reportedForMs: config.alarms.reportedForMs };
 }

@@ -39,6 +39,11 @@ import type { Disposables } from './lifecycle.ts';
 
 export type OpenStorage = {
   connectionString: string;
+  /** For a thread that opens connections of its own. */
+  connection: Pick<
+    DatabaseOptions,
+    'connectionString' | 'schema' | 'applicationName' | 'connectTimeoutMs' | 'statementTimeoutMs'
+  >;
   /** Opens a separate pool, so that requests do not wait for work of devices. */
   open(maxConnections: number, options?: Partial<DatabaseOptions>): Database;
   /** A pool that all accounts share. It fails soon with `unavailable` if the server does not answer. */
@@ -76,12 +81,15 @@ export async function openStorage(
   const { connectTimeoutMs, statementTimeoutMs } = config.database;
   let watch: SchemaWatch | undefined;
   const lastCommit: NonNullable<DatabaseOptions['lastCommit']> = { ts: null, clock: systemClock };
-  const defaults = {
+  const connection = {
     connectionString,
     schema: storage.schema,
     applicationName: processName(randomUUID().slice(0, 8)),
     connectTimeoutMs,
     statementTimeoutMs,
+  };
+  const defaults = {
+    ...connection,
     onIdleError,
     lastCommit,
     onMissingTable: () => watch?.look(),
@@ -106,7 +114,7 @@ export async function openStorage(
     open: () => openDatabase({ ...defaults, maxConnections: 1, answerTimeoutMs: probeTimeoutMs }),
     look,
   });
-  return { connectionString, open, openShared, watchTables, writeProbe, lastCommit };
+  return { connectionString, connection, open, openShared, watchTables, writeProbe, lastCommit };
 }
 
 /** The connection string of the configured database, or of the embedded one, which it starts. */

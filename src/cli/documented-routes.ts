@@ -12,6 +12,7 @@ import { importRoutes } from '../imports/routes.ts';
 import { jobRoutes } from '../jobs/routes.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
+import { backtestRoutes } from '../play/routes.ts';
 import { labelLimitRoutes } from '../profiles/label-limits.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/purposes.ts';
@@ -31,6 +32,7 @@ export function listDocumentedRoutes(): Route[] {
     ...labelLimitRoutes(nothing),
     ...eventRoutes(nothing),
     ...alarmRoutes(nothing),
+    ...backtestRoutes(nothing),
     ...measurementRoutes(nothing),
     ...importRoutes(nothing),
     ...streamsRoutes(nothing),

@@ -276,3 +276,17 @@ export async function findConnectorUptime(
   heard.note(await listHeard(db, sinceTs, leaderId));
   return heard.of(leaderId, nowTs);
 }
+
+/** These devices, in a list for each connector. */
+export async function groupByConnector(db: Sql, deviceIds: readonly number[]): Promise<number[][]> {
+  const { rows } = await db.query<{ ids: number[] }>(
+    `
+      select json_agg(d.id) as ids
+        from device d
+        left join presence p on p.device_id = d.id
+       where d.id = any($1::bigint[])
+       group by coalesce(p.connector_id, d.connector_id)`,
+    [deviceIds],
+  );
+  return rows.map(({ ids }) => ids);
+}

@@ -35,6 +35,7 @@ const actions = [
   'remove',
   'limits',
   'profile',
+  'label-limits',
   'restore',
 ] as const;
 type ActionName = (typeof actions)[number];
@@ -131,14 +132,13 @@ export type AskedChange =
 
 /** What is stored of the action for its job. */
 export type StoredAction = {
-  /** label-limits: `PUT /v2/devices/labels/limits` does it. */
-  action: ActionName | 'label-limits';
+  action: ActionName;
   labels?: string[];
   untilTs?: number;
   reason?: string;
   /** For profile: the names of its purposes. */
   purposes?: string[];
-  /** For limits, profile and restore: `src/profiles` defines it. */
+  /** For limits, profile, label-limits and restore: `src/profiles` defines it. */
   change?: object;
 };
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Actor, doneBy } from '../audit/audit.ts';
+import { type Actor, type DoneBy, doneBy } from '../audit/audit.ts';
 import { maxLabels } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
@@ -51,12 +51,15 @@ export type ActionDeps = {
     tx: Sql,
     accountId: number,
     asked: AskedChange,
+    by: DoneBy,
   ) => Promise<{ change: object; names: string[] }>;
   /** The way back from a job that changed profiles; null if there is no such job. */
   planBack: (
     owner: { accountId: number; keyId: string | null },
     jobId: string,
   ) => Promise<object | null>;
+  /** Gives devices the limits of their labels in the place of their own. */
+  planByLabel: () => object;
   /** What a change would do with these devices. Throws as `planChange` does. */
   previewChange: (
     of: { accountId: number; uuids: string[]; labels: readonly string[] | null },
@@ -82,7 +85,7 @@ export function actionsRoute(deps: ActionDeps): Route {
       'those of a job that has ended. `label` and `unlabel` skip devices that they would not ' +
       'change. `limits` replaces numbers in the profile `ifPId`, on the devices that still have it or one with the ' +
       'same purposes; on others it fails as `changed`. `profile` installs purposes on devices that do not have the same ' +
-      'already. `restore` with the `jobId` of one of these brings back the profile that each device had. ' +
+      'already. `label-limits` gives devices the limits of their labels in the place of their own. `restore` with the `jobId` of one of these brings back the profile that each device had. ' +
       '`mute` and `unmute` also require the scope alarms:write. A key that is ' +
       'restricted to labels cannot change labels.',
     tag: 'Devices',
@@ -105,12 +108,18 @@ export function actionsRoute(deps: ActionDeps): Route {
           : uuids;
         const asked = askedChange(body);
         if (!asked) return { devices };
-        const { change, names } = await deps.planChange(tx, accountId, asked);
+        const { change, names } = await deps.planChange(
+          tx,
+          accountId,
+          asked,
+          doneBy(account, request),
+        );
         return { devices, more: { change, ...(action === 'profile' ? { purposes: names } : {}) } };
       };
       return once<Started>(async (keep) => {
         const isBack = action === 'restore' && jobId !== undefined;
-        const change = isBack ? await deps.planBack(ownerOf(account), jobId) : undefined;
+        const byLabel = action === 'label-limits' ? deps.planByLabel() : undefined;
+        const change = isBack ? await deps.planBack(ownerOf(account), jobId) : byLabel;
         if (change === null) throw forgotten();
         const job = {
           accountId,

@@ -7,7 +7,7 @@ import {
   type RuleOptions,
 } from '../alarms/rules.ts';
 import type { Sense } from '../contract/configuration.ts';
-import type { RecordedEvent } from '../contract/event.ts';
+import type { RecordedEvent, SenseEvent } from '../contract/event.ts';
 import type { DeviceIdentity, Item, SentMeasurement } from '../contract/uplink.ts';
 import { isSamePlace } from '../contract/values.ts';
 import { numbered, type Profile } from '../engine/compile.ts';
@@ -46,7 +46,7 @@ export type PlayedMeasurement = {
  * `cut-gaps`, `long-evidence`: too much to be kept with an input. `device-engine`: the device evaluates itself, and its
  * reports of events are not played. `differs`: the device was not as it was read then, and is played on as it was read.
  */
-type Caveat =
+export type Caveat =
   | 'begins-late'
   | 'clock-break'
   | 'unknown-profile'
@@ -70,6 +70,8 @@ const notListening: Listening = { gaps: [{ fromTs: -Infinity, toTs: null }] };
  */
 export class Player {
   readonly events: RecordedEvent[] = [];
+  /** Firings that are not recorded, and notify people. */
+  readonly unrecorded: SenseEvent[] = [];
   /** Each alarm that opened, in that order. They change as they go on, and close. */
   readonly alarms: Alarm[] = [];
   readonly caveats = new Set<Caveat>();
@@ -80,6 +82,8 @@ export class Player {
   #isBegun = false;
   /** Ticks run when they are due, not when they ran. */
   #runsTicks = false;
+  /** When its connector listened; undefined: always. */
+  #listening: Listening | undefined;
 
   constructor(options: PlayerOptions) {
     this.#options = options;
@@ -89,7 +93,7 @@ export class Player {
   }
 
   /** Begins with a profile that becomes current at that time, ms, and whose ticks run when they are due. */
-  begin(profile: Profile, fromTs: WallMs): void {
+  begin(profile: Profile, fromTs: WallMs, listening?: Listening): void {
     const runtime = startRuntime(profile, fromTs);
     const place = { puId: runtime.puId, stId: runtime.stId };
     this.#state = {
@@ -103,6 +107,7 @@ export class Player {
     };
     this.#isBegun = true;
     this.#runsTicks = true;
+    this.#listening = listening;
   }
 
   /** Measurements of one arrival that follow each other. */
@@ -190,7 +195,7 @@ export class Player {
   ): void {
     const limits: ApplyLimits = {
       ...openLimits,
-      ...(!this.#runsTicks && { listeningOf: () => notListening }),
+      listeningOf: () => (this.#runsTicks ? this.#listening : notListening),
       ...this.#options.limits,
       ...also,
     };
@@ -214,6 +219,7 @@ export class Player {
     for (const signal of signals) {
       this.#draft.nowTs = signal.arrivedTs;
       const before = new Set(this.#draft.open.values());
+      if (signal.kind === 'fired' && !signal.isRecorded) this.unrecorded.push(signal.event);
       decide(this.#draft, signal);
       for (const draft of this.#draft.open.values())
         if (!before.has(draft)) this.alarms.push(draft.alarm);

@@ -4,6 +4,7 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError, type Problem } from '../errors.ts';
 import type { LimitsOf } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
+import type { WrittenBy } from '../versions/versions.ts';
 import {
   checkPurposes,
   claimTargets,
@@ -21,6 +22,7 @@ import {
   toText,
   unfit,
 } from './install.ts';
+import { noteInstaller } from './history.ts';
 import { takeLabelLimits } from './label-limits.ts';
 import { needed } from './queries.ts';
 
@@ -59,8 +61,8 @@ export type ProfileChange =
     }
   /** Brings back what the devices had before that change. */
   | { changeId: string; back: string }
-  /** Gives devices the limits of their labels. */
-  | { changeId: string; byLabel: true };
+  /** Gives devices the limits of their labels; also those that have limits of their own, or not. */
+  | { changeId: string; byLabel: 'also-own' | 'not-own' };
 
 /** A number that changes, or the name of an event. */
 type LimitDifference = Pick<LimitChange, 'puId' | 'stId' | 'evId'> &
@@ -116,11 +118,17 @@ const hexOf = (text: string) => hashOf(text).toString('hex');
 export async function planChange(
   tx: Sql,
   { quotas, limitsOf }: { quotas: QuotaSettings; limitsOf: LimitsOf },
-  { accountId, asked, changeId }: { accountId: number; asked: AskedChange; changeId: string },
+  {
+    accountId,
+    asked,
+    changeId,
+    by,
+  }: { accountId: number; asked: AskedChange; changeId: string; by: WrittenBy },
 ): Promise<{ change: ProfileChange; names: string[] }> {
   const { text, from, purposes } = await plan(tx, accountId, asked, limitsOf(accountId));
   const contentId = await storeContent(tx, accountId, toText(purposes), quotas);
   const pId = await getProfileOf(tx, { accountId, contentId, changeId });
+  await noteInstaller(tx, pId, by);
   const silenceMs = firstSilenceMs(purposes);
   return {
     change: { changeId, pId, to: hexOf(text), ...(from === undefined ? {} : { from }), silenceMs },
@@ -239,8 +247,9 @@ export async function changeProfiles(
   change: ProfileChange,
 ): Promise<{ failed: Failed[]; after: () => void }> {
   if ('byLabel' in change) {
-    const { changeId } = change;
-    const taken = await takeLabelLimits(tx, { accountId, uuids, labels, changeId });
+    const { changeId, byLabel } = change;
+    const isForced = byLabel === 'also-own';
+    const taken = await takeLabelLimits(tx, { accountId, uuids, labels, changeId, isForced });
     return { failed: [], after: () => tellOf(bus, taken) };
   }
   const isBack = 'back' in change;
@@ -292,7 +301,7 @@ async function profilesFor(
   }: {
     accountId: number;
     quotas: QuotaSettings;
-    change: Exclude<ProfileChange, { byLabel: true }>;
+    change: Exclude<ProfileChange, { byLabel: string }>;
   },
   devices: readonly ProfileTarget[],
   newest: ReadonlyMap<number, Newest>,

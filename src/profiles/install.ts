@@ -107,6 +107,18 @@ export async function readAsked(
   return { purposes, text, problems: checkInstall(request, purposes, text, limits) };
 }
 
+/** The purposes of a profile that is only read. Throws `not-found`, and `invalid-input` if they do not fit together. */
+export async function readProfile(
+  sql: Sql,
+  accountId: number,
+  asked: AskedPurposes,
+  limits: QuotaSettings,
+): Promise<Purpose[]> {
+  const { purposes, problems } = await readAsked(sql, accountId, asked, limits);
+  if (problems.length > 0) throw unfit(problems);
+  return purposes;
+}
+
 type Installing = {
   accountId: number;
   uuids: string[];

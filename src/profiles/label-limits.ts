@@ -30,15 +30,16 @@ import { needed } from './queries.ts';
  * label keeps them until another label has limits for it: nothing ends to be watched because of a label.
  */
 
-/** Gives devices the limits of their labels, if they have no limits of their own. Returns the devices that change. */
+/** Gives devices the limits of their labels, if they have none of their own. Returns the devices that change. */
 export async function takeLabelLimits(
   tx: Sql,
-  { accountId, uuids, labels = null, changeId = null }: Taking,
+  { accountId, uuids, labels = null, changeId = null, isForced = false }: Taking,
 ): Promise<ProfileTarget[]> {
-  const wanted = await listWanted(tx, accountId, uuids);
+  const wanted = await listWanted(tx, accountId, uuids, isForced);
   const claimed = await claimTargets(tx, accountId, [...wanted.keys()], labels);
   // They may have got a profile before they were claimed.
-  const still = claimed.length === 0 ? wanted : await listWanted(tx, accountId, [...wanted.keys()]);
+  const still =
+    claimed.length === 0 ? wanted : await listWanted(tx, accountId, [...wanted.keys()], isForced);
   const changing = claimed.flatMap((target) => {
     const found = still.get(target.uuid);
     return found ? [{ ...target, ...found }] : [];
@@ -67,6 +68,8 @@ type Taking = {
   labels?: readonly string[] | null;
   /** The change of many devices that this is a part of; null: none. */
   changeId?: string | null;
+  /** Also in the place of limits of their own. */
+  isForced?: boolean;
 };
 
 type Wanted = {
@@ -83,6 +86,7 @@ async function listWanted(
   sql: Sql,
   accountId: number,
   uuids: readonly string[],
+  isForced: boolean,
 ): Promise<Map<string, Wanted>> {
   const { rows } = await sql.query<Wanted & { uuid: string }>(
     `
@@ -107,9 +111,9 @@ async function listWanted(
           order by dp.state = 'current'
           limit 1) newest on true
        where d.account_id = $1 and d.uuid = any($2::uuid[])
-         and (newest.id is null or newest.bytes = 2 or newest.label is not null)
+         and ($3 or newest.id is null or newest.bytes = 2 or newest.label is not null)
          and (newest.label, newest.content_id) is distinct from (wanted.label, wanted.content_id)`,
-    [accountId, uuids],
+    [accountId, uuids, isForced],
   );
   return new Map(rows.map(({ uuid, ...row }) => [uuid, row]));
 }
@@ -245,7 +249,7 @@ function replace(deps: LabelLimitsDeps): Route {
       const job = {
         accountId,
         keyId: account.key ? account.sessionId : null,
-        action: { action: 'label-limits', change: { changeId, byLabel: true } },
+        action: { action: 'label-limits', change: { changeId, byLabel: 'not-own' } },
         labels: null,
         actor,
         ts,

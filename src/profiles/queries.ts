@@ -283,7 +283,10 @@ export async function listProfiles(
   return { profiles, next: isMore ? (page.at(-1)?.contentId ?? null) : null };
 }
 
-/** The purposes of a profile, as JSON; null if the account has no such profile, or no device in reach needs it. */
+/**
+ * The purposes of a profile, as JSON; null if the account has no such profile, if no device in reach needs it or had
+ * it, or if they are no longer kept.
+ */
 export async function findPurposesOf(
   sql: Sql,
   accountId: number,
@@ -292,15 +295,20 @@ export async function findPurposesOf(
 ): Promise<string | null> {
   const { rows } = await sql.query<{ purposes: string }>(
     `
-      select c.purposes::text as purposes
+      select coalesce(c.purposes, f.purposes)::text as purposes
         from profile p
-        join profile_content c on c.id = p.content_id
-       where p.id = $2 and p.account_id = $1
+        left join profile_content c on c.id = p.content_id
+        left join former_profile_content f on f.id = p.former_content_id
+       where p.id = $2 and p.account_id = $1 and num_nonnulls(c.id, f.id) > 0
          and ($3::text[] is null or exists (
            select from profile i
              join device_profile w on w.profile_id = i.id and w.state in ${needed}
              join device d on d.id = w.device_id
-            where i.content_id = c.id and d.labels && $3))`,
+            where i.content_id = c.id and d.labels && $3
+            union all
+           select from device_profile_span s
+             join device d on d.id = s.device_id
+            where s.profile_id = p.id and d.labels && $3))`,
     [accountId, pId, labels],
   );
   return rows[0]?.purposes ?? null;

@@ -11,6 +11,7 @@ import { labelsOf } from '../http/router.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { createFairRunner } from '../quotas/quotas.ts';
+import { historyRoute, noteInstaller } from './history.ts';
 import { type InstallDeps, installProfile, namesOf } from './install.ts';
 import {
   findPurposesOf,
@@ -26,10 +27,11 @@ import {
 } from './queries.ts';
 import { jsonText } from '../http/answer.ts';
 import { exampleIds, linkNext } from '../http/schema.ts';
+import { ReasonQuery, reasonOf } from '../versions/versions.ts';
 
 /** Specification section 4.3, Install device profile; the progress of its roll-out; and which profile is where. */
 export function profileRoutes(deps: InstallDeps): Route[] {
-  return [install(deps), rollOut(deps), list(deps), read(deps)];
+  return [install(deps), rollOut(deps), list(deps), read(deps), historyRoute(deps)];
 }
 
 /** Warnings that become errors in strict mode. */
@@ -55,19 +57,23 @@ function install(deps: InstallDeps): Route {
     errors: [403, 404],
     answerBytes: 4_194_304,
     takesKey: true,
+    query: ReasonQuery,
     warnOf,
-    handler: async ({ account, body, request, warnings: before, once }) => {
+    handler: async ({ account, query, body, request, warnings: before, once }) => {
       const { accountId } = account;
       // A repeated request gets only these: the devices may have changed since the installation.
       let warnings = before;
       const { pId, timestamp } = await once<{ pId: string; timestamp: number }>(async (keep) => {
         const timestamp = request.now();
-        const by = doneBy(account, request);
+        const reason = reasonOf(request, query);
+        const by = { ...doneBy(account, request), reason };
         const install = () =>
           installProfile(deps, accountId, body, labelsOf(account), async (tx, installed) => {
             const { pId, uuids, purposes } = installed;
             await keep?.(tx, { pId, timestamp });
-            const details = { pId, purposes: namesOf(purposes), ...detailsOfDevices(uuids) };
+            await noteInstaller(tx, pId, by);
+            const told = { pId, purposes: namesOf(purposes), ...detailsOfDevices(uuids) };
+            const details = { ...told, ...(reason && { reason }) };
             await insertEntry(tx, accountId, { kind: 'profile-installed', ...by, details });
           });
         const installed = await runFairly(accountId, install);

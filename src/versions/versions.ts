@@ -191,16 +191,21 @@ export const versionNumber = z.coerce
   .max(2_147_483_647)
   .meta({ description: 'The number of a version, from 1.', example: 1 });
 
+/** Who wrote something, and why. */
+export const MadeBy = z.object({
+  by: z.enum(['session', 'key', 'device', 'operator', 'service', 'nobody', 'unknown']).meta({
+    description: 'Who did it. unknown: it is from before this was kept.',
+  }),
+  sessionId: z.guid().optional(),
+  keyId: z.guid().optional(),
+  reason: z.string().optional(),
+});
+
 const Version = z
   .object({
     version: z.int().meta({ description: 'From 1.' }),
     timestamp: timestamp.meta({ description: 'When it was written.' }),
-    by: z.enum(['session', 'key', 'device', 'operator', 'service', 'nobody', 'unknown']).meta({
-      description: 'Who wrote it. unknown: it is from before this was kept.',
-    }),
-    sessionId: z.guid().optional(),
-    keyId: z.guid().optional(),
-    reason: z.string().optional(),
+    ...MadeBy.shape,
     name: z.string(),
     bytes: z.int(),
   })
@@ -219,11 +224,22 @@ function toVersion({
   return {
     version,
     timestamp: made_at,
-    by: made_by ?? 'unknown',
-    ...(session_id === null ? {} : { [made_by === 'key' ? 'keyId' : 'sessionId']: session_id }),
-    ...(reason === null ? {} : { reason }),
+    ...sayMaker({ made_by, session_id, reason }),
     name,
     bytes,
+  };
+}
+
+/** Who wrote a row, as an answer says it. */
+export function sayMaker({
+  made_by: by,
+  session_id: session,
+  reason,
+}: Pick<Row, 'made_by' | 'session_id' | 'reason'>): z.input<typeof MadeBy> {
+  return {
+    by: by ?? 'unknown',
+    ...(session === null ? {} : { [by === 'key' ? 'keyId' : 'sessionId']: session }),
+    ...(reason === null ? {} : { reason }),
   };
 }
 

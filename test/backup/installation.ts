@@ -105,6 +105,8 @@ export async function install(url: string): Promise<Installation> {
   const pIds = [await profile(fired), await profile(halfWay)];
   await fire(first, now);
   await first.publish('up/measurements', { sId: '0x01', val: 900, ts: now + 5 });
+  // It comes late.
+  await first.publish('up/measurements', { sId: '0x01', val: 12, ts: now - 60_000 });
   const lastEventId = await readEventId(url, token);
   await first.publish('up/state', { puId: 1, stId: 1, ts: now + 60_000 });
   await first.end();

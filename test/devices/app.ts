@@ -147,6 +147,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       takeLabelLimits: async () => undefined,
       planChange: () => Promise.reject(new Error('no jobs')),
       planBack: () => Promise.resolve(null),
+      planByLabel: () => ({}),
       previewChange: () => Promise.reject(new Error('no jobs')),
       isAhead: () => true,
     }),

@@ -30,6 +30,7 @@ const forTests: Record<string, string> = {
   'src/ingest/retry.ts noteRedelivery': 'a window of time, by a clock of the test',
   'src/log/log.ts hidePrivate': 'patterns, for lines longer than the log lets through',
   'src/play/history.ts playRecorded': 'compared with what was recorded, of random histories',
+  'src/play/backtest.ts compare': 'a pairing, of times that no device has',
   'src/notifications/channels/email.ts makeContactToken': 'the other half of a reader',
   'src/notifications/channels/webhook.ts hookDriver': 'a signature, of secrets that the test has',
   'src/notifications/enqueue.ts enqueueNotifications':

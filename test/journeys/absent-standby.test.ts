@@ -203,7 +203,7 @@ const commits: Record<string, Commits> = {
   },
   'an event that is reported': {
     first: 'event event_feed event_meaning event_sense',
-    again: 'device_state event event_feed( event_meaning)? event_sense',
+    again: '(device_input )?device_state event event_feed( event_meaning)? event_sense',
   },
   // It looks for alarms that what was imported changes.
   'an import': {
@@ -230,8 +230,14 @@ const commits: Record<string, Commits> = {
   },
   'the removal of a push token': { first: 'account account_audit push_token', again: 'nothing' },
   'the removal of a key': { first: 'account_audit api_key', again: 'nothing' },
-  'the removal of a purpose': { first: 'account_usage purpose', again: 'account_usage purpose' },
-  'labels that a device has already': { first: 'device', again: 'device' },
+  'the removal of a purpose': {
+    first: 'account_audit account_usage former_version purpose',
+    again: 'nothing',
+  },
+  'labels that a device has already': {
+    first: 'account_usage device',
+    again: 'account_usage device',
+  },
   'a device that is muted already': { first: muted, again: muted },
   'the end of a session': { first: 'session', again: 'nothing' },
 };

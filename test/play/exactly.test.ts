@@ -283,8 +283,7 @@ async function recorded({ deviceId }: DeviceIdentity) {
 }
 
 /** Alarms of one transaction have no order. */
-const inOrder = (alarms: readonly object[]) =>
-  alarms.map((one) => JSON.stringify(one)).toSorted();
+const inOrder = (alarms: readonly object[]) => alarms.map((one) => JSON.stringify(one)).toSorted();
 
 const shown = ({ of, ...alarm }: Alarm) => {
   const { pId, sinceTs, lastFiringTs, firings, beganTs, beganArrivedTs } = alarm;

@@ -119,6 +119,24 @@ test('own limits stay, whatever its labels', async () => {
   await setLabels(another, []);
   await setLabels(another, ['freezer']);
   expect(await limitOf(another)).toEqual([6, 'own']);
+
+  // Until somebody gives them up.
+  const none = await register([]);
+  await install(none, 7);
+  const given = await world.act({ action: 'label-limits', filter: {} });
+  expect(await world.finished(given)).toMatchObject({
+    action: 'label-limits',
+    done: 3,
+    failed: [],
+  });
+  for (const each of [uuid, another])
+    expect(await limitOf(each)).toEqual([-18, { label: 'freezer' }]);
+  expect(await limitOf(none)).toEqual([7, 'own']);
+  await world.finished(await world.act({ action: 'restore', jobId: given.body['jobId'] }));
+  expect([await limitOf(uuid), await limitOf(another)]).toEqual([
+    [5, 'own'],
+    [6, 'own'],
+  ]);
 });
 
 test('other limits of labels reach the devices that have them as a job, which is taken back', async () => {
@@ -188,6 +206,34 @@ test('labels that get limits while devices get labels miss none of them', async 
   ]);
   expect(made).toHaveLength(40);
   for (const uuid of made) expect(await limitOf(uuid)).toEqual([8, { label: 'freezer' }]);
+});
+
+test('a device that gets a label while its limits are being stored takes them', async () => {
+  const freezer = await storePurpose(-18);
+  const old = await register([]);
+  const waiting = async (count: number) => {
+    const { rowCount } = await world.db.query(
+      `select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query not like '%job j%'`,
+    );
+    return (rowCount ?? 0) >= count;
+  };
+  const ended = { labels: false, registration: false };
+  const started = await world.db.transaction(async (tx) => {
+    // The limits have been stored, and devices looked for, when the job is.
+    await tx.query('lock table job in share mode');
+    const put = call('PUT', path, { limits: [{ label: 'freezer', purposeUuid: freezer }] });
+    await expect.poll(() => waiting(1)).toBe(true);
+    const label = setLabels(old, ['freezer']).finally(() => void (ended.labels = true));
+    const registration = register(['freezer']).finally(() => void (ended.registration = true));
+    const isSettled = async () => (ended.labels && ended.registration) || (await waiting(3));
+    await expect.poll(isSettled).toBe(true);
+    return { put, label, registration };
+  });
+  await world.finished(await started.put);
+  expect((await started.label).status).toBe(200);
+  for (const uuid of [old, await started.registration])
+    expect(await limitOf(uuid)).toEqual([-18, { label: 'freezer' }]);
 });
 
 test('what is not a purpose, or named twice, is refused, and a key of a label may not', async () => {

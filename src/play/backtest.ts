@@ -1,0 +1,302 @@
+import type { RecordedEvent } from '../contract/event.ts';
+import type { Alarm, RuleOptions } from '../alarms/rules.ts';
+import type { Purpose } from '../contract/purpose.ts';
+import type { Sql } from '../db/sql.ts';
+import { compileProfile, type Profile } from '../engine/compile.ts';
+import type { Listening } from '../engine/last-seen.ts';
+import {
+  type AlarmSpan,
+  type Arrivals,
+  hasBreak,
+  listRecordedAlarms,
+  listRecordedFirings,
+  mostCompared,
+  walkArrivals,
+} from './history.ts';
+import { type Caveat, Player } from './player.ts';
+
+/** A backtest whose request was checked. Times in ms; `endTs` is inclusive. */
+export type Backtest = {
+  candidate: Purpose[];
+  against: 'recorded' | { purposes: Purpose[] } | null;
+  startTs: number;
+  endTs: number;
+  devices: { id: number; uuid: string; listening: Listening | undefined }[];
+  rules: RuleOptions;
+};
+
+/** Why a device's result may differ from what would have happened. */
+type BacktestCaveat =
+  Extract<Caveat, 'clock-break'> | 'no-arrivals' | 'listening-unknown' | 'not-all-compared';
+
+type At = { puId: number; stId: number; evId: number };
+type Spanned = At & { ts: number; closedTs?: number | null };
+
+/** One line of the result: see `BacktestLine` in `schema.ts`. */
+type Line = { kind: string } & Record<string, unknown>;
+
+const dayMs = 86_400_000;
+/** How long it is known when connectors listened. */
+const listeningKnownMs = 31 * dayMs;
+
+/**
+ * Plays a profile on what devices measured, one device after the other, and gives the result line by line. `null`:
+ * nothing to give yet, after a piece of work. `nowTs`: the service's time.
+ */
+export async function* runBacktest(
+  sql: Sql,
+  backtest: Backtest,
+  nowTs: number,
+): AsyncGenerator<Line | null> {
+  const { candidate, against, startTs, endTs, devices } = backtest;
+  const profile = compileProfile('', candidate);
+  const other =
+    against !== null && against !== 'recorded' ? compileProfile('', against.purposes) : null;
+  const longestMs = Math.max(...[profile, other].map((one) => (one ? longestTimeOf(one) : 0)));
+  const playedFromTs = startTs - Math.min(longestMs, 31 * dayMs);
+  const total = { devices: 0, values: 0, firings: 0, moves: 0, alarms: 0, differences: 0 };
+  yield { kind: 'started', playedFromTs, startTs, endTs, devices: devices.length };
+  for (const device of devices) {
+    const run: DeviceRun = { sql, backtest, device, playedFromTs, nowTs };
+    const summary = yield* runDevice(run, profile, other);
+    total.devices += 1;
+    for (const name of ['values', 'firings', 'moves', 'alarms', 'differences'] as const)
+      total[name] += summary[name];
+    yield { kind: 'device', deviceAuthUuid: device.uuid, ...summary };
+  }
+  yield { kind: 'done', ...total };
+}
+
+/** The longest time that evidence of this profile can have collected over, ms. */
+function longestTimeOf({ purposes }: Profile): number {
+  const times = [...purposes.values()].flatMap(({ states }) =>
+    [...states.values()].flatMap(({ events }) =>
+      events.flatMap(({ causes }) =>
+        causes.flatMap(({ time }) => [
+          time?.forMs ?? 0,
+          time?.noneForMs ?? 0,
+          time?.maxAgeMs ?? 0,
+          time?.over?.ms ?? 0,
+        ]),
+      ),
+    ),
+  );
+  return Math.max(0, ...times);
+}
+
+type DeviceRun = {
+  sql: Sql;
+  backtest: Backtest;
+  device: Backtest['devices'][number];
+  playedFromTs: number;
+  nowTs: number;
+};
+
+type DeviceSummary = {
+  values: number;
+  firings: number;
+  moves: number;
+  alarms: number;
+  differences: number;
+  caveats: BacktestCaveat[];
+};
+
+async function* runDevice(
+  run: DeviceRun,
+  profile: Profile,
+  other: Profile | null,
+): AsyncGenerator<Line | null, DeviceSummary> {
+  const { sql, backtest, device, playedFromTs, nowTs } = run;
+  const { against, startTs, endTs } = backtest;
+  const range = { fromTs: startTs, untilTs: endTs + 1 };
+  const caveats = new Set<BacktestCaveat>();
+  const isTimed = profile.isTimed || other?.isTimed === true;
+  if (isTimed && (!device.listening || playedFromTs < nowTs - listeningKnownMs))
+    caveats.add('listening-unknown');
+  if (await hasBreak(sql, device.id, { ...range, fromTs: playedFromTs }))
+    caveats.add('clock-break');
+  const count = { values: 0, firings: 0, moves: 0, alarms: 0, differences: 0 };
+  const own: Side = { firings: [], alarms: [] };
+  for await (const played of playDevice(run, profile, own, caveats)) {
+    count.values += played.values;
+    for (const line of played.lines) {
+      if (line.kind === 'firing') count.firings += 1;
+      else if (line.kind === 'move') count.moves += 1;
+      else count.alarms += 1;
+      yield { ...line, deviceAuthUuid: device.uuid };
+    }
+    yield null;
+  }
+  if (against === null) return { ...count, caveats: [...caveats] };
+  const theirs: Side = { firings: [], alarms: [] };
+  if (other) {
+    for await (const played of playDevice(run, other, theirs, caveats)) {
+      count.values += played.values;
+      yield null;
+    }
+  } else Object.assign(theirs, await listRecorded(sql, device.id, range));
+  if (
+    [own, theirs].some(
+      ({ firings, alarms }) => Math.max(firings.length, alarms.length) >= mostCompared,
+    )
+  )
+    caveats.add('not-all-compared');
+  for (const what of ['firings', 'alarms'] as const) {
+    for (const difference of compare(own[what], theirs[what])) {
+      count.differences += 1;
+      const of = what === 'firings' ? 'firing' : 'alarm';
+      yield { kind: 'difference', deviceAuthUuid: device.uuid, of, ...difference };
+    }
+    yield null;
+  }
+  return { ...count, caveats: [...caveats] };
+}
+
+/** What is compared of a profile, or of what was recorded. */
+type Side = { firings: Spanned[]; alarms: Spanned[] };
+
+async function listRecorded(sql: Sql, deviceId: number, range: Arrivals): Promise<Side> {
+  const firings = await listRecordedFirings(sql, deviceId, range);
+  const alarms = await listRecordedAlarms(sql, deviceId, range);
+  const toSpanned = ({ sinceTs: ts, ...alarm }: AlarmSpan): Spanned => ({ ...alarm, ts });
+  return { firings, alarms: alarms.map(toSpanned) };
+}
+
+/** So many arrivals are played between two looks at what resulted. */
+const arrivalsAtOnce = 1_000;
+
+/** Plays a profile on a device. Adds to `side` what lies in the range, and gives it as lines now and then. */
+async function* playDevice(
+  { sql, backtest, device, playedFromTs }: DeviceRun,
+  profile: Profile,
+  side: Side,
+  caveats: Set<BacktestCaveat>,
+): AsyncGenerator<{ values: number; lines: Line[] }> {
+  const { startTs, endTs, rules } = backtest;
+  const player = new Player({
+    device: { deviceId: device.id, uuid: device.uuid, accountId: 0 },
+    limits: rules,
+    rules,
+  });
+  player.begin(profile, playedFromTs, device.listening);
+  const senses = [...profile.senses.keys()];
+  const arrivals = { fromTs: playedFromTs, untilTs: endTs + 1 };
+  let values = 0;
+  let played = 0;
+  for await (const { measurements, isKnown } of walkArrivals(sql, device.id, arrivals, senses)) {
+    if (!isKnown) caveats.add('no-arrivals');
+    player.measure(measurements);
+    values += measurements.length;
+    played += 1;
+    if (played % arrivalsAtOnce !== 0) continue;
+    yield { values, lines: take(player, side, startTs) };
+    values = 0;
+  }
+  player.end(endTs);
+  yield {
+    values,
+    lines: [...take(player, side, startTs), ...takeAlarms(player.alarms, side, startTs)],
+  };
+}
+
+function take(player: Player, side: Side, startTs: number): Line[] {
+  const lines = [
+    ...player.events.splice(0).map((event) => lineOf(event, true)),
+    ...player.unrecorded.splice(0).map((event) => lineOf(event, false)),
+  ].filter(({ arrivedTs, engine }) => (arrivedTs ?? engine.ts) >= startTs);
+  for (const { kind, engine } of lines)
+    if (kind === 'firing' && side.firings.length < mostCompared) {
+      const { puId, stId, evId, ts } = engine;
+      side.firings.push({ puId, stId, evId, ts });
+    }
+  // Closed ones do not change any more.
+  const closed = player.alarms.filter(({ closedTs }) => closedTs !== null);
+  if (closed.length === 0) return lines;
+  player.alarms.splice(0, Infinity, ...player.alarms.filter(({ closedTs }) => closedTs === null));
+  return [...lines, ...takeAlarms(closed, side, startTs)];
+}
+
+function lineOf(event: RecordedEvent, record: boolean) {
+  if (event.type === 'device') {
+    const { event: what, newValue, oldValue, cause } = event;
+    return {
+      kind: 'move',
+      engine: cause.engine,
+      event: what,
+      newValue,
+      oldValue,
+      arrivedTs: undefined,
+    };
+  }
+  const { cause, why, arrivedTs } = event;
+  return { kind: 'firing', engine: cause.engine, senses: cause.senses, why, arrivedTs, record };
+}
+
+function takeAlarms(alarms: readonly Alarm[], side: Side, startTs: number): Line[] {
+  const within = alarms.filter(({ sinceTs }) => sinceTs >= startTs);
+  return within.map(({ of, ...alarm }) => {
+    const { sinceTs, lastFiringTs, firings, beganTs, overTs, closedTs, closedBy } = alarm;
+    if (side.alarms.length < mostCompared) side.alarms.push({ ...of, ts: sinceTs, closedTs });
+    const times = { sinceTs, lastFiringTs, firings, beganTs, overTs, closedTs, closedBy };
+    return { kind: 'alarm', ...of, ...times };
+  });
+}
+
+/** Two that are farther apart are not the same, ms. */
+const apartMs = 300_000;
+
+type Difference = At & { only?: 'candidate' | 'against'; ts: number; earlierMs?: number };
+
+/**
+ * How two sides differ, by time. Of the same event, one of each side is a pair if they overlap, or are at most five
+ * minutes apart; those that overlap longest, or are closest, first. What has no partner is on one side `only`; a pair
+ * that does not begin together has `earlierMs`, by how much the candidate is earlier (negative: later).
+ */
+export function compare(candidate: readonly Spanned[], against: readonly Spanned[]): Difference[] {
+  const nameOf = ({ puId, stId, evId }: At) => `${puId}/${stId}/${evId}`;
+  const theirs = Map.groupBy(against, nameOf);
+  const differences: Difference[] = [];
+  for (const [name, own] of Map.groupBy(candidate, nameOf)) {
+    differences.push(...compareOne(own, theirs.get(name) ?? []));
+    theirs.delete(name);
+  }
+  for (const left of theirs.values()) differences.push(...compareOne([], left));
+  return differences.toSorted((one, other) => one.ts - other.ts);
+}
+
+/** The same for one event. Both are in the order of their times. */
+function compareOne(own: readonly Spanned[], theirs: readonly Spanned[]): Difference[] {
+  const ordered = theirs.toSorted((one, another) => one.ts - another.ts);
+  const pairs: { a: number; b: number; overlapMs: number }[] = [];
+  let from = 0;
+  for (const [a, one] of own.entries()) {
+    // Firings that lie before this one are before all later ones, too; an alarm may last until then.
+    while (from < ordered.length && isOver(ordered[from] as Spanned, one)) from += 1;
+    for (let b = from; b < ordered.length; b += 1) {
+      const another = ordered[b] as Spanned;
+      if (another.ts > endOf(one) + apartMs) break;
+      const overlapMs = Math.min(endOf(one), endOf(another)) - Math.max(one.ts, another.ts);
+      if (overlapMs >= -apartMs) pairs.push({ a, b, overlapMs });
+    }
+  }
+  const ofOwn = new Map<number, Spanned>();
+  const taken = new Set<number>();
+  for (const { a, b } of pairs.toSorted((one, another) => another.overlapMs - one.overlapMs))
+    if (!ofOwn.has(a) && !taken.has(b)) {
+      ofOwn.set(a, ordered[b] as Spanned);
+      taken.add(b);
+    }
+  const differences = own.flatMap((one, a): Difference[] => {
+    const partner = ofOwn.get(a);
+    if (!partner) return [{ ...atOf(one), only: 'candidate' }];
+    return partner.ts === one.ts ? [] : [{ ...atOf(one), earlierMs: partner.ts - one.ts }];
+  });
+  const alone = ordered.filter((_, b) => !taken.has(b));
+  return [...differences, ...alone.map((one) => ({ ...atOf(one), only: 'against' as const }))];
+}
+
+const atOf = ({ puId, stId, evId, ts }: Spanned) => ({ puId, stId, evId, ts });
+const isOver = (before: Spanned, { ts }: Spanned) => endOf(before) + apartMs < ts;
+/** A firing is a moment; an alarm that is open lasts. */
+const endOf = ({ ts, closedTs }: Spanned) =>
+  closedTs === undefined ? ts : (closedTs ?? Number.MAX_SAFE_INTEGER);

@@ -1,0 +1,267 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Database } from '../../src/db/database.ts';
+import { compare } from '../../src/play/backtest.ts';
+import { BacktestLine } from '../../src/play/schema.ts';
+import { ask, openAccount } from '../idempotency/repeat.ts';
+import { configuration, type Registration, thresholdPurpose } from '../journeys/app.ts';
+import { connectDevice } from '../journeys/device.ts';
+import { testService } from '../journeys/service.ts';
+import { openTestDatabase } from '../support/database.ts';
+
+const minuteMs = 60_000;
+const start = Date.now() - 7_200_000;
+let service: Awaited<ReturnType<typeof testService>>;
+let db: Database;
+let token: string;
+beforeAll(async () => {
+  service = await testService();
+  db = openTestDatabase(service.databaseUrl);
+});
+afterAll(async () => {
+  await db?.close();
+  await service?.close();
+});
+beforeEach(async () => void (token = await openAccount(service.url)));
+
+async function register(): Promise<Registration> {
+  const { body } = await ask(service.url, { path: '/v2/devices', token, body: configuration });
+  return body as Registration;
+}
+
+/** Values of 0x01, as they came: minutes after `start`, value, and how many minutes later it arrived. */
+async function measured(uuid: string, values: [minute: number, val: number, late?: number][]) {
+  await db.query(
+    `with one as (
+       insert into series (device_id, s_id) select id, '0x01' from device where uuid = $1
+       on conflict (device_id, s_id) do update set s_id = excluded.s_id returning id
+     )
+     insert into measurement (series_id, ts, val, arrived)
+     select one.id, ms_to_timestamp(m.ts), m.val, m.arrived
+       from one, unnest($2::bigint[], $3::float8[], $4::bigint[]) as m (ts, val, arrived)`,
+    [
+      uuid,
+      values.map(([minute]) => start + minute * minuteMs),
+      values.map(([, val]) => val),
+      values.map(([minute, , late]) =>
+        late === undefined ? start + minute * minuteMs : start + (minute + late) * minuteMs,
+      ),
+    ],
+  );
+}
+
+type Line = { kind: string } & Record<string, unknown>;
+
+const post = (body: object, as = token) =>
+  fetch(`${service.url}/v2/backtests`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${as}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
+async function backtest(body: object): Promise<Line[]> {
+  const response = await post(body);
+  const text = await response.text();
+  expect(response.status, text).toBe(200);
+  expect(response.headers.get('content-type')).toContain('application/x-ndjson');
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => {
+      const read = JSON.parse(line) as Line;
+      expect(BacktestLine.parse(read)).toEqual(read);
+      return read;
+    });
+}
+
+const of = (lines: Line[], kind: string) => lines.filter((line) => line.kind === kind);
+const end = start + 60 * minuteMs;
+
+/** Warmer than that for ten minutes: an alarm. */
+function warm(isGt: number) {
+  const causes = [{ sId: '0x01', threshold: { forMs: 10 * minuteMs }, thresholds: { isGt } }];
+  const event = { evId: 1, eventLog: true, causes, actions: { alarm: true } };
+  return { puId: 1, initStId: 1, states: [{ stId: 1, events: [event] }] };
+}
+
+test('a profile fires on what was measured, by time and by values, and its alarms close', async () => {
+  const { deviceAuthUuid } = await register();
+  await measured(deviceAuthUuid, [
+    [-5, 9],
+    [0, 9],
+    [20, 1],
+    [30, 9],
+    [35, 9],
+    [59, 9],
+  ]);
+  const lines = await backtest({
+    candidate: { purposes: [warm(8)] },
+    devices: [deviceAuthUuid],
+    start,
+    end,
+  });
+  expect(lines[0]).toEqual({
+    kind: 'started',
+    playedFromTs: start - 10 * minuteMs,
+    startTs: start,
+    endTs: end,
+    devices: 1,
+  });
+  const at = { puId: 1, stId: 1, evId: 1 };
+  expect(of(lines, 'firing')).toMatchObject([
+    { deviceAuthUuid, engine: { ...at, ts: start + 5 * minuteMs }, record: true },
+    { deviceAuthUuid, engine: { ...at, ts: start + 40 * minuteMs }, record: true },
+  ]);
+  expect(of(lines, 'alarm')).toMatchObject([
+    { ...at, sinceTs: start + 5 * minuteMs, closedTs: start + 20 * minuteMs, closedBy: 'cleared' },
+    { ...at, sinceTs: start + 40 * minuteMs, beganTs: start + 30 * minuteMs, closedTs: null },
+  ]);
+  expect(of(lines, 'device')).toEqual([
+    {
+      kind: 'device',
+      deviceAuthUuid,
+      values: 6,
+      firings: 2,
+      moves: 0,
+      alarms: 2,
+      differences: 0,
+      caveats: [],
+    },
+  ]);
+  expect(lines.at(-1)).toMatchObject({ kind: 'done', devices: 1, values: 6, firings: 2 });
+});
+
+test('what came late is judged as it arrived, and what has no arrival as of its time, with a caveat', async () => {
+  const { deviceAuthUuid } = await register();
+  await measured(deviceAuthUuid, [
+    [0, 30],
+    [10, 1],
+    // Later values had arrived by then.
+    [5, 30, 20],
+    [40, 30],
+  ]);
+  const asked = {
+    candidate: { purposes: [thresholdPurpose(1, 20)] },
+    devices: [deviceAuthUuid],
+    start,
+    end,
+  };
+  const firedAt = (lines: Line[]) =>
+    of(lines, 'firing').map(({ engine }) => ((engine as { ts: number }).ts - start) / minuteMs);
+  const lines = await backtest(asked);
+  expect(firedAt(lines)).toEqual([0, 40]);
+  expect(of(lines, 'device')).toMatchObject([{ caveats: [] }]);
+  await db.query(
+    `update measurement set arrived = null
+      where series_id in (select s.id from series s join device d on d.id = s.device_id where d.uuid = $1)`,
+    [deviceAuthUuid],
+  );
+  const unknown = await backtest(asked);
+  expect(firedAt(unknown)).toEqual([0, 5, 40]);
+  expect(of(unknown, 'device')).toMatchObject([{ caveats: ['no-arrivals'] }]);
+});
+
+test('two profiles differ where only one has an alarm, or where it began earlier', async () => {
+  const { deviceAuthUuid } = await register();
+  await measured(deviceAuthUuid, [
+    [0, 6],
+    [3, 9],
+    [20, 1],
+    [30, 6],
+    [45, 1],
+  ]);
+  const lines = await backtest({
+    candidate: { purposes: [warm(5)] },
+    against: { purposes: [warm(8)] },
+    devices: [deviceAuthUuid],
+    start,
+    end,
+  });
+  const at = { kind: 'difference', deviceAuthUuid, puId: 1, stId: 1, evId: 1 };
+  expect(of(lines, 'difference').filter((line) => line['of'] === 'alarm')).toEqual([
+    { ...at, of: 'alarm', ts: start + 10 * minuteMs, earlierMs: 3 * minuteMs },
+    { ...at, of: 'alarm', ts: start + 40 * minuteMs, only: 'candidate' },
+  ]);
+});
+
+test('the installed profile on live values does what was recorded', async () => {
+  const registration = await register();
+  const { deviceAuthUuid } = registration;
+  const profile = { purposes: [thresholdPurpose(1, 20)] };
+  const body = { deviceAuthUuids: [deviceAuthUuid], ...profile };
+  await ask(service.url, { path: '/v2/devices/profile', token, body });
+  const device = await connectDevice(registration);
+  const fromTs = Date.now() - 1_000;
+  for (const val of [30, 1, 31, 32, 2, 33])
+    await device.publish('up/measurements', { sId: '0x01', val });
+  await device.end();
+  const asked = { candidate: profile, devices: [deviceAuthUuid], start: fromTs };
+  const same = await backtest({ ...asked, against: 'recorded' });
+  expect(of(same, 'firing')).toHaveLength(4);
+  expect(of(same, 'difference')).toEqual([]);
+  const other = { purposes: [thresholdPurpose(1, 31)] };
+  const fewer = await backtest({ ...asked, candidate: other, against: 'recorded' });
+  expect(of(fewer, 'difference')).toMatchObject([{ only: 'against' }, { only: 'against' }]);
+});
+
+test.each([
+  ['a profile without purposes', { candidate: {} }, '/candidate/purposeUuids'],
+  ['no devices', { devices: undefined }, '/devices'],
+  ['devices and a label', { label: 'one' }, '/devices'],
+  ['more than 366 days', { start: 0 }, '/start'],
+  ['an end before the start', { end: start - 1 }, '/end'],
+])('%s is refused by name', async (_, changed, path) => {
+  const { deviceAuthUuid } = await register();
+  const candidate = { purposes: [warm(8)] };
+  const response = await post({
+    candidate,
+    devices: [deviceAuthUuid],
+    start,
+    end,
+    ...changed,
+  });
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({ errors: [{ path }] });
+});
+
+test("nobody plays another account's devices or purposes", async () => {
+  const { deviceAuthUuid } = await register();
+  const stored = await ask(service.url, { path: '/v2/purposes', token, body: warm(8) });
+  const uuid = JSON.stringify(stored.body).match(/[0-9a-f-]{36}/)?.[0] ?? '';
+  const another = await openAccount(service.url);
+  const asked = { devices: [deviceAuthUuid], start, end };
+  expect((await post({ ...asked, candidate: { purposeUuids: [uuid] } })).status).toBe(200);
+  expect((await post({ ...asked, candidate: { purposes: [warm(8)] } }, another)).status).toBe(404);
+  const own = { ...asked, candidate: { purposeUuids: [uuid] } };
+  expect((await post(own, another)).status).toBe(404);
+});
+
+test('a reader that leaves ends its thread, so that the account can run another', async () => {
+  const { deviceAuthUuid } = await register();
+  await measured(deviceAuthUuid, [[0, 9]]);
+  const body = { candidate: { purposes: [warm(8)] }, devices: [deviceAuthUuid], start, end };
+  for (let n = 0; n < 3; n += 1) {
+    const response = await post(body);
+    await response.body?.cancel();
+  }
+  expect(of(await backtest(body), 'done')).toHaveLength(1);
+});
+
+test('of one event, the closest are pairs, and each has one partner', () => {
+  const at = { puId: 1, stId: 1, evId: 1 };
+  const firings = (...times: number[]) => times.map((ts) => ({ ...at, ts }));
+  const other = { puId: 1, stId: 1, evId: 2, ts: 0 };
+  expect(compare(firings(0, 200_000), firings(190_000))).toEqual([
+    { ...at, ts: 0, only: 'candidate' },
+    { ...at, ts: 200_000, earlierMs: -10_000 },
+  ]);
+  expect(compare(firings(0), [...firings(300_001), other])).toEqual([
+    { ...at, ts: 0, only: 'candidate' },
+    { ...other, only: 'against' },
+    { ...at, ts: 300_001, only: 'against' },
+  ]);
+  const alarm = (ts: number, closedTs: number | null) => ({ ...at, ts, closedTs });
+  expect(compare([alarm(0, 9_000_000)], [alarm(-5, 10), alarm(400_000, null)])).toEqual([
+    { ...at, ts: -5, only: 'against' },
+    { ...at, ts: 0, earlierMs: 400_000 },
+  ]);
+});
