@@ -22,7 +22,6 @@ import {
   toText,
   unfit,
 } from './install.ts';
-import { noteInstaller } from './history.ts';
 import { takeLabelLimits } from './label-limits.ts';
 import { needed } from './queries.ts';
 
@@ -127,8 +126,7 @@ export async function planChange(
 ): Promise<{ change: ProfileChange; names: string[] }> {
   const { text, from, purposes } = await plan(tx, accountId, asked, limitsOf(accountId));
   const contentId = await storeContent(tx, accountId, toText(purposes), quotas);
-  const pId = await getProfileOf(tx, { accountId, contentId, changeId });
-  await noteInstaller(tx, pId, by);
+  const pId = await getProfileOf(tx, { accountId, contentId, changeId, by });
   const silenceMs = firstSilenceMs(purposes);
   return {
     change: { changeId, pId, to: hexOf(text), ...(from === undefined ? {} : { from }), silenceMs },
@@ -221,19 +219,22 @@ async function listNewest(
 }
 
 /** What a change does with a device: it installs, leaves it as it is, or fails with this reason. */
-type Outcome = 'install' | 'unchanged' | 'changed' | 'forgotten';
+type Outcome = 'install' | 'unchanged' | 'changed';
 
+/** Of one that installs the content `to`, everywhere or only in the place of the content `from`. */
 function outcomeOf(
-  change: Pick<ProfileChange & { to: string; from?: string }, 'to' | 'from'> | { back: string },
+  { to, from }: { to: string; from?: string },
   newest: Newest | undefined,
 ): Outcome {
-  if ('back' in change) {
-    if (!newest?.wasChanged) return 'unchanged';
-    if (newest.changeId !== change.back) return 'changed';
-    return newest.formerId !== null && newest.formerContentId === null ? 'forgotten' : 'install';
-  }
-  if (change.from === undefined) return newest?.hash === change.to ? 'unchanged' : 'install';
-  return newest?.hash === change.from ? 'install' : 'changed';
+  if (from === undefined) return newest?.hash === to ? 'unchanged' : 'install';
+  return newest?.hash === from ? 'install' : 'changed';
+}
+
+/** Of one that takes the change `back` back. */
+function outcomeOfBack(back: string, newest: Newest | undefined): Outcome | 'forgotten' {
+  if (!newest?.wasChanged) return 'unchanged';
+  if (newest.changeId !== back) return 'changed';
+  return newest.formerId !== null && newest.formerContentId === null ? 'forgotten' : 'install';
 }
 
 type Piece = { accountId: number; uuids: string[]; labels: string[] | null };
@@ -242,14 +243,15 @@ type Failed = { deviceAuthUuid: string; reason: string };
 /** Does it for some devices of a job, whose account's usage is locked. `after`: what to do after the commit. */
 export async function changeProfiles(
   tx: Sql,
-  { bus, quotas }: { bus: Bus; quotas: QuotaSettings },
+  { bus, quotas, by }: { bus: Bus; quotas: QuotaSettings; by: WrittenBy },
   { accountId, uuids, labels }: Piece,
   change: ProfileChange,
 ): Promise<{ failed: Failed[]; after: () => void }> {
   if ('byLabel' in change) {
     const { changeId, byLabel } = change;
     const isForced = byLabel === 'also-own';
-    const taken = await takeLabelLimits(tx, { accountId, uuids, labels, changeId, isForced });
+    const of = { accountId, uuids, labels, changeId, isForced, by };
+    const taken = await takeLabelLimits(tx, of);
     return { failed: [], after: () => tellOf(bus, taken) };
   }
   const isBack = 'back' in change;
@@ -260,10 +262,13 @@ export async function changeProfiles(
     isBack ? change.back : null,
   );
   const outcomes = new Map<string, string>(
-    claimed.map(({ deviceId, uuid }) => [uuid, outcomeOf(change, newest.get(deviceId))]),
+    claimed.map(({ deviceId, uuid }) => {
+      const own = newest.get(deviceId);
+      return [uuid, isBack ? outcomeOfBack(change.back, own) : outcomeOf(change, own)];
+    }),
   );
   const changing = claimed.filter(({ uuid }) => outcomes.get(uuid) === 'install');
-  const pIds = await profilesFor(tx, { accountId, quotas, change }, changing, newest);
+  const pIds = await profilesFor(tx, { accountId, quotas, change, by }, changing, newest);
   const installs: PendingInstall[] = [];
   for (const { deviceId, uuid } of changing) {
     const pId = pIds.get(deviceId);
@@ -298,9 +303,11 @@ async function profilesFor(
     accountId,
     quotas,
     change,
+    by,
   }: {
     accountId: number;
     quotas: QuotaSettings;
+    by: WrittenBy;
     change: Exclude<ProfileChange, { byLabel: string }>;
   },
   devices: readonly ProfileTarget[],
@@ -316,7 +323,7 @@ async function profilesFor(
   for (const [known, those] of byContent) {
     const contentId = known ?? (await storeEmpty(tx, accountId, quotas));
     if (contentId === null) continue;
-    const pId = await getProfileOf(tx, { accountId, contentId, changeId });
+    const pId = await getProfileOf(tx, { accountId, contentId, changeId, by });
     for (const { deviceId } of those) pIds.set(deviceId, pId);
   }
   return pIds;
@@ -344,7 +351,7 @@ type ChangePreview = {
   }[];
   devices: {
     deviceAuthUuid: string;
-    outcome: Exclude<Outcome, 'forgotten'> | 'no-such-device';
+    outcome: Outcome | 'no-such-device';
     profile: number;
   }[];
 };
@@ -406,7 +413,7 @@ export async function previewChange(
       };
     }),
     devices: found.map(({ uuid, isThere, newest: own }) => {
-      const outcome = isThere ? (outcomeOf(change, own) as 'install') : ('no-such-device' as const);
+      const outcome = isThere ? outcomeOf(change, own) : ('no-such-device' as const);
       return {
         deviceAuthUuid: uuid,
         outcome,
