@@ -158,4 +158,36 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
     await page.getByText('With the profile Limits').waitFor();
     expect(faults).toEqual([]);
   });
+
+  test('limits of a label: devices get them, and it is said which have limits of their own', async () => {
+    const watched = await openOwn('profiles');
+    const { own, page, faults } = watched;
+    const { uuids } = await addFreezers(own);
+    const [first = '', last = ''] = [uuids[0], uuids[5]];
+    for (const uuid of [first, last])
+      await own('PUT', `/v2/devices/${uuid}/labels`, { labels: ['deep'] });
+    await own('POST', '/v2/purposes', warm(3));
+    await page.reload();
+    const section = page.getByRole('region', { name: 'Limits of labels' });
+    await section.getByLabel('Label', { exact: true }).fill('deep');
+    await section.getByRole('button', { name: 'Add label' }).click();
+    await checkPage(watched, 'label-limits');
+    await section.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Limits of labels set: 2 devices').waitFor();
+    // The one without a profile has them; the other one keeps its own.
+    expect(await limitsOf(own, last)).toEqual([
+      ['Temperature above 3.0\u00a0°C', { isGt: 3 }, undefined],
+    ]);
+    expect(await limitsOf(own, first)).toEqual([
+      ['Temperature above 8.0\u00a0°C', { isGt: 8 }, undefined],
+    ]);
+    const { origin } = new URL(page.url());
+    await page.goto(`${origin}/console/devices/${last}`);
+    await page.getByText('limits of the label “deep”').waitFor();
+    await page.getByRole('link', { name: 'Set limits' }).click();
+    await page.getByText('These limits come from the label “deep”').waitFor();
+    await page.goto(`${origin}/console/watch/${first}`);
+    await page.getByText('This device has limits of its own').waitFor();
+    expect(faults).toEqual([]);
+  });
 });

@@ -205,6 +205,20 @@ export async function listPurposes(signal?: AbortSignal) {
   return body.purposeUuids.map((uuid, place) => ({ uuid, name: body.purposeNames[place] ?? '' }));
 }
 
+/** A stored purpose that devices with a label get as their profile. */
+export type LabelLimit = { label: string; purposeUuid: string };
+
+/** In the order in which labels count. */
+export const listLabelLimits = async (signal?: AbortSignal): Promise<LabelLimit[]> =>
+  (await call<{ limits: LabelLimit[] }>('GET', '/v2/devices/labels/limits', { signal })).body
+    .limits;
+
+/** Replaces them, by a job. */
+export const saveLabelLimits = async (limits: readonly LabelLimit[]): Promise<string> => {
+  const body = { limits };
+  return (await call<{ jobId: string }>('PUT', '/v2/devices/labels/limits', { body })).body.jobId;
+};
+
 /** What is installed where, newest first. */
 export const listProfiles = (
   cursor: string,

@@ -128,6 +128,7 @@ function Head({ uuid, name, latest, profile }: HeadProps) {
         <p class="device-seen">
           <Status {...device} {...rhythmOf(latest)} isFull />
           <PurposeState state={device.state} profile={profile} />
+          <LimitsFrom from={device.limitsFrom ?? null} />
           {device.mutedUntilTs !== undefined && <Quiet device={device} />}
           {device.labels.map((label) => (
             <span key={label} class="label">
@@ -138,6 +139,12 @@ function Head({ uuid, name, latest, profile }: HeadProps) {
       )}
     </div>
   );
+}
+
+/** That its limits are those of a label. */
+function LimitsFrom({ from }: { from: NonNullable<ListedDevice['limitsFrom']> | null }) {
+  if (from === null || from === 'own') return null;
+  return <span class="fine">{t('device.limitsFrom', { label: from.label })}</span>;
 }
 
 type PurposeStateProps = {

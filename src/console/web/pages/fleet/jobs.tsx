@@ -1,7 +1,15 @@
 import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
-import { getJob, type JobEntry, listJobs, startAction, stopJob } from '../../api/devices.ts';
+import {
+  getJob,
+  type JobEntry,
+  type LabelLimit,
+  listJobs,
+  saveLabelLimits,
+  startAction,
+  stopJob,
+} from '../../api/devices.ts';
 import { type AlarmAction, startAlarmAction } from '../../api/events.ts';
 import { listLatest } from '../../api/measurements.ts';
 import type { DeviceAction, Job } from '../../api/types.ts';
@@ -97,6 +105,10 @@ export const begin = (body: DeviceAction): Promise<void> => beginJob(() => start
 /** The same with alarms. */
 export const beginOnAlarms = (body: AlarmAction): Promise<void> =>
   beginJob(() => startAlarmAction(body));
+
+/** Gives labels their limits. */
+export const beginOnLabels = (limits: readonly LabelLimit[]): Promise<void> =>
+  beginJob(() => saveLabelLimits(limits));
 
 async function beginJob(start: () => Promise<unknown>): Promise<void> {
   await start();

@@ -18,6 +18,8 @@ import { count, t, textsOf } from '../../text/t.ts';
 import type { Purposes as PurposesPart } from '../device/purposes.tsx';
 import { sayNames } from '../device/profile-tab.tsx';
 import { Pager } from '../fleet/fleet-page.tsx';
+import { JobsPanel } from '../fleet/jobs.tsx';
+import { LabelLimits } from './label-limits.tsx';
 
 const text = textsOf(en, de);
 
@@ -39,6 +41,7 @@ export function ProfilesPage() {
       <div class="head">
         <h1>{t('fleet.profiles')}</h1>
       </div>
+      <JobsPanel of="devices" />
       <section class="panel panel-flush" aria-label={t('fleet.profiles')}>
         <Answered query={query} lines={6}>
           {({ body: { profiles }, next }) =>
@@ -57,6 +60,7 @@ export function ProfilesPage() {
           }
         </Answered>
       </section>
+      <LabelLimits />
     </>
   );
 }

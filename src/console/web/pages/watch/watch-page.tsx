@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { getContacts } from '../../api/account.ts';
 import { reload, useQuery } from '../../api/cache.ts';
-import { getConfiguration, sensesOf } from '../../api/devices.ts';
+import { getConfiguration, getDevice, listLabelLimits, sensesOf } from '../../api/devices.ts';
 import { installPurposes } from '../../api/events.ts';
 import { useLatest } from '../../api/measurements.ts';
 import type { Contacts, DescribedDevice, Purpose } from '../../api/types.ts';
@@ -29,6 +29,7 @@ export function WatchPage({ uuid }: { uuid: string }) {
           <div class="watch">
             <section class="panel">
               <p class="watch-name">{device.device.name || t('fleet.unnamed')}</p>
+              <WhoseLimits uuid={uuid} />
               <Alarms key={JSON.stringify(purposesOf(device))} uuid={uuid} device={device} />
             </section>
             <WhoIsTold />
@@ -37,6 +38,22 @@ export function WatchPage({ uuid }: { uuid: string }) {
       </Answered>
     </>
   );
+}
+
+/** Whether its limits come from a label, and what becomes of that. */
+function WhoseLimits({ uuid }: { uuid: string }) {
+  const { data } = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal));
+  const { limitsFrom = null, labels = [] } = data?.device ?? {};
+  const own = limitsFrom === 'own' && labels.length > 0;
+  const { data: ofLabels = [] } = useQuery(own ? 'limits-of-labels' : 'limits-of-none', (signal) =>
+    own ? listLabelLimits(signal) : Promise.resolve([]),
+  );
+  if (limitsFrom !== null && limitsFrom !== 'own')
+    return <p class="notice">{t('watch.ofLabel', { label: limitsFrom.label })}</p>;
+  const label = ofLabels.find((each) => labels.includes(each.label))?.label;
+  return own && label !== undefined ? (
+    <p class="notice">{t('watch.ownLimits', { label })}</p>
+  ) : null;
 }
 
 /** What was installed last, whether or not the device has accepted it. */

@@ -6,6 +6,7 @@ import type {
 
 export const device: Record<keyof typeof enDevice, string> = {
   'device.inState': '{state} seit {time}',
+  'device.limitsFrom': 'Grenzen des Labels „{label}“',
   'device.back': 'Alle Geräte',
   'device.moreAlarms.one': '{count} weiterer Alarm dieses Geräts',
   'device.moreAlarms.other': '{count} weitere Alarme dieses Geräts',

@@ -2,6 +2,10 @@ import type { watch as en } from '../en/watch.ts';
 
 export const watch: Record<keyof typeof en, string> = {
   'watch.title': 'Grenzen und Alarme',
+  'watch.ofLabel':
+    'Diese Grenzen kommen vom Label „{label}“. Wenn Sie hier speichern, hat das Gerät eigene Grenzen, und kein Label ändert sie mehr.',
+  'watch.ownLimits':
+    'Dieses Gerät hat eigene Grenzen. Die seines Labels „{label}“ gelten für das Gerät nicht.',
   'watch.toDevice': 'Zurück zum Gerät',
   'watch.open': 'Grenzen festlegen',
   'watch.below': 'Alarm unter',

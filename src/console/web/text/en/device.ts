@@ -1,5 +1,6 @@
 export const device = {
   'device.inState': '{state} since {time}',
+  'device.limitsFrom': 'limits of the label “{label}”',
   'device.back': 'All devices',
   'device.moreAlarms.one': '{count} more alarm of this device',
   'device.moreAlarms.other': '{count} more alarms of this device',

@@ -1,5 +1,9 @@
 export const watch = {
   'watch.title': 'Limits and alarms',
+  'watch.ofLabel':
+    'These limits come from the label “{label}”. If you save here, the device has limits of its own, and no label changes them from then on.',
+  'watch.ownLimits':
+    'This device has limits of its own. Those of its label “{label}” do not apply to it.',
   'watch.toDevice': 'Back to the device',
   'watch.open': 'Set limits',
   'watch.below': 'Alarm below',
