@@ -188,7 +188,7 @@ type Newest = {
   formerContentId: number | null;
   /** The label whose limits the former one was; null: none's. */
   formerLabel: string | null;
-  /** Whether the change that is taken back installed anything on it. */
+  /** Whether the change that is taken back installed anything on it that it has not refused. */
   wasChanged: boolean;
 };
 
@@ -205,7 +205,8 @@ async function listNewest(
              f.content_id as "formerContentId", w.label as "formerLabel",
              exists (select from profile q
                        join device_profile o on o.profile_id = q.id
-                      where q.change_id = $2 and o.device_id = dp.device_id) as "wasChanged"
+                      where q.change_id = $2 and o.device_id = dp.device_id
+                        and o.state <> 'rejected') as "wasChanged"
         from device_profile dp
         join profile p on p.id = dp.profile_id
         join profile_content c on c.id = p.content_id
