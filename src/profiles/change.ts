@@ -1,5 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import { Purpose } from '../contract/purpose.ts';
+import type { Warning } from '../contract/warnings.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError, type Problem } from '../errors.ts';
 import type { LimitsOf } from '../quotas/quotas.ts';
@@ -11,9 +12,11 @@ import {
   firstSilenceMs,
   getProfileOf,
   hashOf,
+  type InstallDeps,
   nameOf,
   namesOf,
   type PendingInstall,
+  placeIn,
   type ProfileTarget,
   readAsked,
   setPending,
@@ -21,6 +24,7 @@ import {
   supersedeProfiles,
   toText,
   unfit,
+  warnOfInstall,
 } from './install.ts';
 import { takeLabelLimits } from './label-limits.ts';
 import { needed } from './queries.ts';
@@ -342,6 +346,7 @@ type Named = { puId: number; name: string };
 
 type ChangePreview = {
   differences: LimitDifference[];
+  warnings: Warning[];
   /** Those of most devices first; what goes, comes and stays if the new one is installed. */
   profiles: {
     pId: string | null;
@@ -362,8 +367,7 @@ const mostReadBytes = 4 * 1024 * 1024;
 
 /** What `planChange` and a job would do with these devices, as far as can be told now. Throws as `plan` does. */
 export async function previewChange(
-  sql: Sql,
-  limitsOf: LimitsOf,
+  { db: sql, limitsOf, warnOfSms }: Pick<InstallDeps, 'db' | 'limitsOf' | 'warnOfSms'>,
   {
     accountId,
     uuids,
@@ -402,8 +406,15 @@ export async function previewChange(
           sql,
           groups.flatMap(([id]) => id ?? []),
         );
+  const pathOf = placeIn('ifPId' in asked ? { purposeUuids: [], purposes } : asked);
   return {
     differences,
+    warnings: await warnOfInstall(sql, {
+      purposes,
+      deviceIds: [...ids.values()],
+      pathOf,
+      ofSms: () => warnOfSms(accountId, purposes, pathOf),
+    }),
     profiles: groups.map(([contentId, those]) => {
       const known = contentId === null ? [] : contents.get(contentId);
       const isSaid = known !== undefined && !('ifPId' in asked);

@@ -69,6 +69,12 @@ test('a profile reaches many devices, and each gets its own former one back, unl
     { deviceAuthUuid: same, outcome: 'unchanged', profile: 3 },
   ]);
   expect(await namesOf(uuids)).toEqual(before);
+  const foreign = structuredClone(purpose(9));
+  const [cause] = foreign.states[0]?.events[0]?.causes ?? [];
+  if (cause) cause.sId = '0x99';
+  const { body: warned } = await world.preview({ ...body, purposes: [foreign] });
+  const path = '/purposes/0/states/0/events/0';
+  expect(warned['warnings']).toMatchObject([{ path, code: 'no-device-has-sense' }]);
 
   const started = await world.act(body);
   const job = await world.finished(started);
