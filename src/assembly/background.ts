@@ -4,7 +4,7 @@ import { startMailer } from '../accounts/mailer.ts';
 import { forgetTokensOfEnded } from '../accounts/push-tokens.ts';
 import { type ActDeps, muteWithin } from '../alarms/act.ts';
 import { actOnPiece } from '../alarms/actions.ts';
-import { type DoneBy, forgetEntries, insertEntry } from '../audit/audit.ts';
+import { forgetEntries, insertEntry } from '../audit/audit.ts';
 import { type RefusalLog, startRefusalLog } from '../audit/refusals.ts';
 import { deriveSecretCheck } from '../config/keys.ts';
 import type { Sql } from '../db/sql.ts';
@@ -54,6 +54,7 @@ import { countTokensOf, listChecks } from '../secret-check/secret-check.ts';
 import type { EndedSession } from '../sessions/sessions.ts';
 import { forgetTickets } from '../streams/tickets.ts';
 import { forgetOldAlarms, mailOptions } from './people.ts';
+import type { WrittenBy } from '../versions/versions.ts';
 import type { Shared } from './shared.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 import { forgetVersions } from '../versions/versions.ts';
@@ -87,7 +88,7 @@ export function startJobs(shared: Shared, deps: JobDeps) {
     startJob: createStartJob({ db, limitsOf, believedTs, onStarted: runner.wake }),
     listJobDevices,
     findJobAlarms,
-    planChange: (tx: Sql, accountId: number, asked: AskedChange, by: DoneBy) =>
+    planChange: (tx: Sql, accountId: number, asked: AskedChange, by: WrittenBy) =>
       planChange(
         tx,
         { quotas: config.quotas, limitsOf },
@@ -156,7 +157,8 @@ function createDoPiece(
       case 'restore': {
         if (!of.change) throw new Error('A job lacks the profile to install.');
         const change = of.change as ProfileChange;
-        return changeProfiles(tx, { bus, quotas: config.quotas }, piece, change);
+        const deps = { bus, quotas: config.quotas, by: { ...by, reason: of.reason } };
+        return changeProfiles(tx, deps, piece, change);
       }
     }
   };

@@ -42,6 +42,8 @@ type ActionName = (typeof actions)[number];
 
 const takesLabels = (action: ActionName) => action === 'label' || action === 'unlabel';
 
+const takesReason: ActionName[] = ['mute', 'limits', 'profile', 'label-limits', 'restore'];
+
 const numbers = z.record(z.string().max(40), z.number()).optional();
 
 const LimitChange = z
@@ -74,7 +76,7 @@ export const DeviceAction = z
     untilTs: z.int().min(0).optional().meta({ description: 'For mute: until when, ms.' }),
     reason: Text.max(200)
       .optional()
-      .meta({ description: 'For mute: the reason, visible to others.' }),
+      .meta({ description: 'For mute, and what changes profiles: the reason, visible to others.' }),
     ifPId: uuidParam.optional().meta({
       description:
         'For limits: a profile. Only devices that have it, or one with the same purposes, change.',
@@ -97,7 +99,8 @@ export const DeviceAction = z
       say('labels', takesLabels(action) ? 'expected at least one' : `${action} takes none`);
     if ((action === 'mute') !== (untilTs !== undefined))
       say('untilTs', action === 'mute' ? 'expected a time' : `${action} takes none`);
-    if (reason !== undefined && action !== 'mute') say('reason', `${action} takes none`);
+    if (reason !== undefined && !takesReason.includes(action))
+      say('reason', `${action} takes none`);
     const { ifPId, changes, deviceAuthUuids, filter, jobId } = which;
     for (const [path, value] of Object.entries({ ifPId, changes }))
       if ((action === 'limits') !== (value !== undefined))

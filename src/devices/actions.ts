@@ -51,7 +51,7 @@ export type ActionDeps = {
     tx: Sql,
     accountId: number,
     asked: AskedChange,
-    by: DoneBy,
+    by: DoneBy & { reason?: string | undefined },
   ) => Promise<{ change: object; names: string[] }>;
   /** The way back from a job that changed profiles; null if there is no such job. */
   planBack: (
@@ -108,12 +108,8 @@ export function actionsRoute(deps: ActionDeps): Route {
           : uuids;
         const asked = askedChange(body);
         if (!asked) return { devices };
-        const { change, names } = await deps.planChange(
-          tx,
-          accountId,
-          asked,
-          doneBy(account, request),
-        );
+        const by = { ...doneBy(account, request), reason };
+        const { change, names } = await deps.planChange(tx, accountId, asked, by);
         return { devices, more: { change, ...(action === 'profile' ? { purposes: names } : {}) } };
       };
       return once<Started>(async (keep) => {

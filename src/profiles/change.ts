@@ -22,7 +22,6 @@ import {
   toText,
   unfit,
 } from './install.ts';
-import { noteInstaller } from './history.ts';
 import { takeLabelLimits } from './label-limits.ts';
 import { needed } from './queries.ts';
 
@@ -127,8 +126,7 @@ export async function planChange(
 ): Promise<{ change: ProfileChange; names: string[] }> {
   const { text, from, purposes } = await plan(tx, accountId, asked, limitsOf(accountId));
   const contentId = await storeContent(tx, accountId, toText(purposes), quotas);
-  const pId = await getProfileOf(tx, { accountId, contentId, changeId });
-  await noteInstaller(tx, pId, by);
+  const pId = await getProfileOf(tx, { accountId, contentId, changeId, by });
   const silenceMs = firstSilenceMs(purposes);
   return {
     change: { changeId, pId, to: hexOf(text), ...(from === undefined ? {} : { from }), silenceMs },
@@ -242,14 +240,15 @@ type Failed = { deviceAuthUuid: string; reason: string };
 /** Does it for some devices of a job, whose account's usage is locked. `after`: what to do after the commit. */
 export async function changeProfiles(
   tx: Sql,
-  { bus, quotas }: { bus: Bus; quotas: QuotaSettings },
+  { bus, quotas, by }: { bus: Bus; quotas: QuotaSettings; by: WrittenBy },
   { accountId, uuids, labels }: Piece,
   change: ProfileChange,
 ): Promise<{ failed: Failed[]; after: () => void }> {
   if ('byLabel' in change) {
     const { changeId, byLabel } = change;
     const isForced = byLabel === 'also-own';
-    const taken = await takeLabelLimits(tx, { accountId, uuids, labels, changeId, isForced });
+    const of = { accountId, uuids, labels, changeId, isForced, by };
+    const taken = await takeLabelLimits(tx, of);
     return { failed: [], after: () => tellOf(bus, taken) };
   }
   const isBack = 'back' in change;
@@ -263,7 +262,7 @@ export async function changeProfiles(
     claimed.map(({ deviceId, uuid }) => [uuid, outcomeOf(change, newest.get(deviceId))]),
   );
   const changing = claimed.filter(({ uuid }) => outcomes.get(uuid) === 'install');
-  const pIds = await profilesFor(tx, { accountId, quotas, change }, changing, newest);
+  const pIds = await profilesFor(tx, { accountId, quotas, change, by }, changing, newest);
   const installs: PendingInstall[] = [];
   for (const { deviceId, uuid } of changing) {
     const pId = pIds.get(deviceId);
@@ -298,9 +297,11 @@ async function profilesFor(
     accountId,
     quotas,
     change,
+    by,
   }: {
     accountId: number;
     quotas: QuotaSettings;
+    by: WrittenBy;
     change: Exclude<ProfileChange, { byLabel: string }>;
   },
   devices: readonly ProfileTarget[],
@@ -316,7 +317,7 @@ async function profilesFor(
   for (const [known, those] of byContent) {
     const contentId = known ?? (await storeEmpty(tx, accountId, quotas));
     if (contentId === null) continue;
-    const pId = await getProfileOf(tx, { accountId, contentId, changeId });
+    const pId = await getProfileOf(tx, { accountId, contentId, changeId, by });
     for (const { deviceId } of those) pIds.set(deviceId, pId);
   }
   return pIds;

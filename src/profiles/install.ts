@@ -19,6 +19,8 @@ import { forEachYielding, yieldToEventLoop } from '../lib/event-loop.ts';
 import { isUuid } from '../lib/text.ts';
 import { explainRefusal, limitOf, type LimitsOf, lockUsage } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
+import type { WrittenBy } from '../versions/versions.ts';
+import { noteInstaller } from './history.ts';
 import {
   countOwnEngines,
   listDeviceSenses,
@@ -484,9 +486,16 @@ export async function getProfileOf(
     accountId,
     contentId,
     changeId,
-  }: { accountId: number; contentId: number; changeId: string | null },
+    by,
+  }: {
+    accountId: number;
+    contentId: number;
+    changeId: string | null;
+    /** Who installs it; absent: a rule of the service, or it is said later. */
+    by?: WrittenBy | undefined;
+  },
 ): Promise<string> {
-  const { rows } = await tx.query<{ id: string }>(
+  const { rows } = await tx.query<{ id: string; isNew: boolean }>(
     `
       with known as (
         select id from profile where change_id = $3 and content_id = $2
@@ -495,11 +504,12 @@ export async function getProfileOf(
         select $1, $2, $3 where not exists (select from known)
         returning id
       )
-      select id from known union all select id from added`,
+      select id, false as "isNew" from known union all select id, true from added`,
     [accountId, contentId, changeId],
   );
   const [row] = rows;
   if (!row) throw new Error('A profile was not stored.');
+  if (row.isNew && by) await noteInstaller(tx, row.id, by);
   return row.id;
 }
 

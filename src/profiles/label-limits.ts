@@ -9,6 +9,7 @@ import { exampleIds, timestamp, uuidParam } from '../http/schema.ts';
 import type { Clock } from '../lib/clock-readings.ts';
 import type { LimitsOf } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
+import type { WrittenBy } from '../versions/versions.ts';
 import {
   firstSilenceMs,
   getProfileOf,
@@ -33,7 +34,7 @@ import { needed } from './queries.ts';
 /** Gives devices the limits of their labels, if they have none of their own. Returns the devices that change. */
 export async function takeLabelLimits(
   tx: Sql,
-  { accountId, uuids, labels = null, changeId = null, isForced = false }: Taking,
+  { accountId, uuids, labels = null, changeId = null, isForced = false, by }: Taking,
 ): Promise<ProfileTarget[]> {
   const wanted = await listWanted(tx, accountId, uuids, isForced);
   const claimed = await claimTargets(tx, accountId, [...wanted.keys()], labels);
@@ -49,7 +50,7 @@ export async function takeLabelLimits(
   if (!other || other.length === 0) return [];
   await supersedeProfiles(tx, other);
   for (const [contentId, those] of Map.groupBy(other, (each) => each.contentId)) {
-    const pId = await getProfileOf(tx, { accountId, contentId, changeId });
+    const pId = await getProfileOf(tx, { accountId, contentId, changeId, by });
     const installs = those.map(({ deviceId, formerId, label }) => ({
       deviceId,
       pId,
@@ -70,6 +71,8 @@ type Taking = {
   changeId?: string | null;
   /** Also in the place of limits of their own. */
   isForced?: boolean;
+  /** Who gives them; absent: nobody but the label. */
+  by?: WrittenBy;
 };
 
 type Wanted = {

@@ -47,7 +47,7 @@ test('a profile reaches many devices, and each gets its own former one back, unl
   await install([other, late, ...rest], purpose(5));
   const samePId = await install([same], purpose(9));
   const before = await namesOf(uuids);
-  const body = { action: 'profile', purposes: [purpose(9)], filter: {} };
+  const body = { action: 'profile', purposes: [purpose(9)], filter: {}, reason: 'Summer' };
 
   const { body: preview } = await world.preview(body);
   expect(preview['of']).toBe(25);
@@ -82,6 +82,17 @@ test('a profile reaches many devices, and each gets its own former one back, unl
     details: { action: 'profile', purposes: ['above 9'], pId: job['pId'], devices: 25 },
   });
 
+  const makers = async () => {
+    const { rows } = await world.db.query(
+      `select distinct p.made_by as by, p.made_reason as reason
+         from profile p join device_profile w on w.profile_id = p.id join device d on d.id = w.device_id
+        where w.state = 'pending' and d.uuid = $1`,
+      [older],
+    );
+    return rows;
+  };
+  expect(await makers()).toEqual([{ by: 'session', reason: 'Summer' }]);
+
   // What they had is kept for as long as the job can be undone.
   await removeUnused();
   await install([other, late], purpose(7));
@@ -105,6 +116,7 @@ test('a profile reaches many devices, and each gets its own former one back, unl
     ['above 9'],
     ...rest.map(() => ['above 5']),
   ]);
+  expect(await makers()).toEqual([{ by: 'session', reason: null }]);
   const restored = await profilesOf(rest);
   expect(new Set(restored.map((one) => one?.pId)).size).toBe(1);
 

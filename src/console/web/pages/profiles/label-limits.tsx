@@ -16,7 +16,7 @@ type Stored = {
   purposes: readonly { uuid: string; name: string }[];
 };
 
-/** Which stored purpose the devices with a label get as their profile; the first label of a device that has one counts. */
+/** Which stored purpose devices with a label get as their profile; of several labels the first one counts. */
 export function LabelLimits() {
   const query = useQuery('label-limits', async (signal): Promise<Stored> => {
     const [limits, purposes] = await Promise.all([listLabelLimits(signal), listPurposes(signal)]);
