@@ -130,8 +130,8 @@ const engineOf = (body: object): EngineCause | undefined =>
   (body as Partial<RecordedEvent>).cause?.engine;
 
 /**
- * The meanings of causes, as SQL: a table of `p_id`, `pu_id`, `st_id` and `ev_id` of each cause with the row `m`. `causes`:
- * a table of these columns.
+ * The meanings of causes, as SQL: `causes`, a table with the columns `p_id`, `pu_id`, `st_id` and `ev_id`, with `body`
+ * for those that have one. `account`: as SQL.
  */
 export const meaningsOf = (causes: string, account: string): string => `
   (select w.*, m.body
