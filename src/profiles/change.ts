@@ -219,19 +219,22 @@ async function listNewest(
 }
 
 /** What a change does with a device: it installs, leaves it as it is, or fails with this reason. */
-type Outcome = 'install' | 'unchanged' | 'changed' | 'forgotten';
+type Outcome = 'install' | 'unchanged' | 'changed';
 
+/** Of one that installs the content `to`, everywhere or only in the place of the content `from`. */
 function outcomeOf(
-  change: Pick<ProfileChange & { to: string; from?: string }, 'to' | 'from'> | { back: string },
+  { to, from }: { to: string; from?: string },
   newest: Newest | undefined,
 ): Outcome {
-  if ('back' in change) {
-    if (!newest?.wasChanged) return 'unchanged';
-    if (newest.changeId !== change.back) return 'changed';
-    return newest.formerId !== null && newest.formerContentId === null ? 'forgotten' : 'install';
-  }
-  if (change.from === undefined) return newest?.hash === change.to ? 'unchanged' : 'install';
-  return newest?.hash === change.from ? 'install' : 'changed';
+  if (from === undefined) return newest?.hash === to ? 'unchanged' : 'install';
+  return newest?.hash === from ? 'install' : 'changed';
+}
+
+/** Of one that takes the change `back` back. */
+function outcomeOfBack(back: string, newest: Newest | undefined): Outcome | 'forgotten' {
+  if (!newest?.wasChanged) return 'unchanged';
+  if (newest.changeId !== back) return 'changed';
+  return newest.formerId !== null && newest.formerContentId === null ? 'forgotten' : 'install';
 }
 
 type Piece = { accountId: number; uuids: string[]; labels: string[] | null };
@@ -259,7 +262,10 @@ export async function changeProfiles(
     isBack ? change.back : null,
   );
   const outcomes = new Map<string, string>(
-    claimed.map(({ deviceId, uuid }) => [uuid, outcomeOf(change, newest.get(deviceId))]),
+    claimed.map(({ deviceId, uuid }) => {
+      const own = newest.get(deviceId);
+      return [uuid, isBack ? outcomeOfBack(change.back, own) : outcomeOf(change, own)];
+    }),
   );
   const changing = claimed.filter(({ uuid }) => outcomes.get(uuid) === 'install');
   const pIds = await profilesFor(tx, { accountId, quotas, change, by }, changing, newest);
@@ -345,7 +351,7 @@ type ChangePreview = {
   }[];
   devices: {
     deviceAuthUuid: string;
-    outcome: Exclude<Outcome, 'forgotten'> | 'no-such-device';
+    outcome: Outcome | 'no-such-device';
     profile: number;
   }[];
 };
@@ -407,7 +413,7 @@ export async function previewChange(
       };
     }),
     devices: found.map(({ uuid, isThere, newest: own }) => {
-      const outcome = isThere ? (outcomeOf(change, own) as 'install') : ('no-such-device' as const);
+      const outcome = isThere ? outcomeOf(change, own) : ('no-such-device' as const);
       return {
         deviceAuthUuid: uuid,
         outcome,

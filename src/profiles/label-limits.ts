@@ -247,7 +247,8 @@ function replace(deps: LabelLimitsDeps): Route {
         const names = limits.map(({ label }) => label);
         const details = { labels: names };
         await insertEntry(tx, accountId, { kind: 'label-limits-changed', actor, ts, details });
-        return { devices: await listLabelled(tx, accountId, names) };
+        const labelled = await listLabelled(tx, accountId, names);
+        return { devices: [...(await listWanted(tx, accountId, labelled, false)).keys()] };
       };
       const job = {
         accountId,

@@ -4,6 +4,7 @@ import { runOn } from '../support/template.ts';
 import { expectedEvents, markOf } from './expected-events.ts';
 import { measurementOf, sId, witnessPurpose } from './messages.ts';
 import { agrees, countRejections } from './receipts.ts';
+import { playAgain } from './play-again.ts';
 import { hasProfile } from './register.ts';
 import { unwatched, type WatchVerdict } from './watch/watch.ts';
 import type { World } from './world.ts';
@@ -35,6 +36,9 @@ export type Verdict = WatchVerdict & {
   wrongReceipts: number;
   /** Devices for which REST differs from SQL. */
   restDiffers: number;
+  /** Devices that were played again, and those for which that gives something else than was recorded. */
+  playedAgain: number;
+  playedOtherwise: number;
 };
 
 /** How many devices are compared over REST, which returns a thousand points a call. */
@@ -54,6 +58,8 @@ export async function judge(world: Witnessed): Promise<Verdict> {
     wrongEvents: 0,
     wrongReceipts: sayWrong(world.load.receipts.wrong()),
     restDiffers: 0,
+    playedAgain: 0,
+    playedOtherwise: 0,
     ...((await world.watch?.judge()) ?? unwatched),
   };
   await runOn(world.cluster.url(), async (client) => {
@@ -101,6 +107,9 @@ export async function judge(world: Witnessed): Promise<Verdict> {
       }
     }
   });
+  const { playedAgain, playedOtherwise } = await playAgain(world.cluster.url(), Date.now);
+  Object.assign(verdict, { playedAgain });
+  verdict.playedOtherwise = sayWrong(playedOtherwise, 'played otherwise');
   return verdict;
 }
 
@@ -168,7 +177,14 @@ async function differsOverRest(
 
 /** The counts that must be 0. */
 export function faultsOf(verdict: Verdict) {
-  const { sent: _s, acknowledged: _a, overHttp: _h, stored: _d, ...rest } = verdict;
+  const {
+    sent: _s,
+    acknowledged: _a,
+    overHttp: _h,
+    stored: _d,
+    playedAgain: _p,
+    ...rest
+  } = verdict;
   const { alarms: _n, toldAgain: _t, handOvers: _o, ...broken } = rest;
   return broken;
 }
@@ -183,5 +199,6 @@ export const noFaults = {
   wrongEvents: 0,
   wrongReceipts: 0,
   restDiffers: 0,
+  playedOtherwise: 0,
   ...noWrongs,
 };

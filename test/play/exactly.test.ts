@@ -1,14 +1,11 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { AlarmDecider } from '../../src/alarms/decide.ts';
-import type { Alarm } from '../../src/alarms/rules.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import type { DeviceIdentity, Item, SentMeasurement, Uplink } from '../../src/contract/uplink.ts';
 import { compileProfile, type Profile } from '../../src/engine/compile.ts';
 import { noteImported } from '../../src/ingest/imported.ts';
-import { playRecorded } from '../../src/play/history.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
-import { Player } from '../../src/play/player.ts';
 import { purposes } from '../engine/arbitraries.ts';
 import { purposesInTime } from '../engine/arbitraries-in-time.ts';
 import {
@@ -21,13 +18,13 @@ import {
 import { installProfile, uplink } from '../ingest/harness.ts';
 import { quotas } from '../notifications/fixtures.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
+import { played, recorded, rules } from './recorded.ts';
 import { isLong, runs } from '../support/share.ts';
 
 /*
  * Whatever happens to a device, playing what is kept of it gives the events, moves and alarms that were recorded.
  */
 
-const rules = { ringMaxAgeMs: 900_000, reportedForMs: 3_600_000 };
 let nowTs = now;
 let gaps: { fromTs: number; toTs: number | null }[] = [];
 const clock = () => nowTs;
@@ -254,59 +251,6 @@ async function importValues(
   for (const { bus } of processes) bus.publish('device', device);
 }
 
-const told = (event: object) => {
-  const {
-    notified: _notified,
-    notNotified: _why,
-    ...rest
-  } = { notified: 0, notNotified: 0, ...event };
-  return JSON.parse(JSON.stringify(rest)) as unknown;
-};
-
-async function recorded({ deviceId }: DeviceIdentity) {
-  const events = await database.db.query<{ type: string; ts: number; body: object }>(
-    'select type, ts, body from event where device_id = $1 order by key collate "C"',
-    [deviceId],
-  );
-  const alarms = await database.db.query(
-    `select p_id as "pId", pu_id as "puId", st_id as "stId", ev_id as "evId", since_at as "sinceTs",
-            last_firing_at as "lastFiringTs", firings, began_at as "beganTs",
-            began_arrived_at as "beganArrivedTs", over_at as "overTs",
-            over_arrived_at as "overArrivedTs", closed_at as "closedTs", closed_by as "closedBy"
-       from alarm where device_id = $1 order by id`,
-    [deviceId],
-  );
-  return {
-    events: events.rows.map(({ type, ts, body }) => told({ type, ts, ...body })),
-    alarms: inOrder(alarms.rows),
-  };
-}
-
-/** Alarms of one transaction have no order. */
-const inOrder = (alarms: readonly object[]) => alarms.map((one) => JSON.stringify(one)).toSorted();
-
-const shown = ({ of, ...alarm }: Alarm) => {
-  const { pId, sinceTs, lastFiringTs, firings, beganTs, beganArrivedTs } = alarm;
-  const { overTs, overArrivedTs, closedTs, closedBy } = alarm;
-  const began = { sinceTs, lastFiringTs, firings, beganTs, beganArrivedTs };
-  return { pId, ...of, ...began, overTs, overArrivedTs, closedTs, closedBy };
-};
-
-async function played(device: DeviceIdentity, installed: ReadonlyMap<string, Profile>) {
-  const player = new Player({ device, limits: rules, rules });
-  await playRecorded(database.db, player, {
-    deviceId: device.deviceId,
-    arrivals: { fromTs: now - 200_000, untilTs: nowTs + 1_000_000 },
-    profileOf: (pId) => installed.get(pId),
-    pieceMs: 3_000_000,
-  });
-  return {
-    events: player.events.map(told),
-    alarms: inOrder(player.alarms.map(shown)),
-    caveats: [...player.caveats],
-  };
-}
-
 const profile = fc.oneof(purposesInTime, purposes);
 
 test('what was kept of a device gives what was recorded', async () => {
@@ -316,8 +260,16 @@ test('what was kept of a device gives what was recorded', async () => {
       fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }),
       async (profiles, steps) => {
         const { device, installed } = await live(profiles, steps);
-        const expected = await recorded(device);
-        expect(await played(device, installed)).toEqual({ ...expected, caveats: [] });
+        const expected = await recorded(database.db, device);
+        expect(
+          await played(database.db, {
+            device,
+            profileOf: (pId) => installed.get(pId),
+            fromTs: now - 200_000,
+            untilTs: nowTs + 1_000_000,
+            pieceMs: 3_000_000,
+          }),
+        ).toEqual({ ...expected, caveats: [] });
       },
     ),
     { numRuns: isLong ? 1_000 : runs(200) },

@@ -1,0 +1,92 @@
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import type { Purpose } from '../../src/contract/purpose.ts';
+import { type Database, openDatabase } from '../../src/db/database.ts';
+import { compileProfile, type Profile } from '../../src/engine/compile.ts';
+import { played, recorded } from '../play/recorded.ts';
+import { schema } from '../support/template.ts';
+
+/** What was there before the inputs of a device: nothing. */
+const fromTs = 0;
+/** A clock may have been ahead by a year or more. */
+const untilTs = Date.UTC(2100, 0);
+
+/** How many devices with a profile were played, and those for which that gives something else than was recorded. */
+type PlayedAgain = { playedAgain: number; playedOtherwise: string[] };
+
+/**
+ * Plays each device of the database again from what is kept of it. Left out is where a caveat says that it cannot be
+ * exact: arrivals began anew because the service's clock was set back, or a profile that it once had is gone.
+ */
+export async function playAgain(databaseUrl: string, nowTs: () => number): Promise<PlayedAgain> {
+  const db = openDatabase({
+    connectionString: databaseUrl,
+    schema,
+    maxConnections: 1,
+    connectTimeoutMs: 20_000,
+    statementTimeoutMs: 20_000,
+    onIdleError: () => undefined,
+  });
+  try {
+    const { rows } = await db.query<{ id: string; purposes: Purpose[] }>(
+      'select p.id, c.purposes from profile p join profile_content c on c.id = p.content_id',
+    );
+    const profiles = new Map<string, Profile>(
+      rows.map(({ id, purposes }) => [id, compileProfile(id, purposes)]),
+    );
+    const devices = await db.query<DeviceIdentity>(
+      `select id as "deviceId", uuid, account_id as "accountId" from device d
+        where account_id is not null
+          and exists (select from device_profile dp where dp.device_id = d.id)`,
+    );
+    const result: PlayedAgain = { playedAgain: 0, playedOtherwise: [] };
+    for (const device of devices.rows) {
+      const why = await differs(db, device, profiles, nowTs);
+      if (why === leftOut) continue;
+      result.playedAgain += 1;
+      if (why !== null) result.playedOtherwise.push(`device ${device.uuid}: ${why}`);
+    }
+    return result;
+  } finally {
+    await db.close();
+  }
+}
+
+const leftOut = 'left out';
+
+/** An alarm may be due to close while this looks, so it looks a second time. */
+async function differs(
+  db: Database,
+  device: DeviceIdentity,
+  profiles: ReadonlyMap<string, Profile>,
+  nowTs: () => number,
+): Promise<string | null> {
+  let why: string | null = null;
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    const profileOf = (pId: string) => profiles.get(pId);
+    const closedTs = nowTs();
+    // One snapshot: devices go on.
+    const [result, expected] = await db.transaction(async (tx) => {
+      await tx.query('set transaction isolation level repeatable read');
+      return [
+        await played(tx, { device, profileOf, fromTs, untilTs, closedTs }),
+        await recorded(tx, device),
+      ] as const;
+    });
+    const { caveats, ...history } = result;
+    if (caveats.some((one) => one === 'clock-break' || one === 'unknown-profile')) return leftOut;
+    if (caveats.length === 0 && JSON.stringify(history) === JSON.stringify(expected)) return null;
+    const first = expected.events.findIndex(
+      (event, n) => JSON.stringify(event) !== JSON.stringify(history.events[n]),
+    );
+    why = JSON.stringify({
+      caveats,
+      events: [expected.events.length, history.events.length],
+      first: first < 0 ? null : [expected.events[first], history.events[first]],
+      alarms: [
+        expected.alarms.filter((one) => !history.alarms.includes(one)),
+        history.alarms.filter((one) => !expected.alarms.includes(one)),
+      ],
+    });
+  }
+  return why;
+}
