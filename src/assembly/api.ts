@@ -207,8 +207,9 @@ async function listRoutes(
   const alarms = createAlarmsOfRoutes(shared);
   const onLabelled = createOnLabelled(shared);
   const acting = { removal, acting: alarms.acting, onLabelled };
-  const jobs = startJobs(shared, { ...acting, newUuid: randomUUID });
   const warnings = createInstallWarningsOf(shared);
+  const { warnOfSms } = warnings;
+  const jobs = startJobs(shared, { ...acting, warnOfSms, newUuid: randomUUID });
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
     const deviceId = await findId(accountId, uuid);
@@ -268,7 +269,7 @@ async function listRoutes(
     ...jobRoutes({ db }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
     ...quotaRoutes({ db, quotas, retention: config.retention, counters }),
-    ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: warnings.warnOfSms }),
+    ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms }),
     ...labelLimitRoutes({ db, quotas, limitsOf, newUuid: randomUUID, startJob: jobs.startJob }),
     ...eventRoutes({
       db,

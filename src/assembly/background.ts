@@ -65,6 +65,8 @@ type JobDeps = {
   /** Call it after labels of the account's devices have changed. */
   onLabelled: (accountId: number, nowTs: WallMs) => Promise<void>;
   newUuid: () => string;
+  /** Warnings about SMS that purposes send. */
+  warnOfSms: Parameters<typeof previewChange>[0]['warnOfSms'];
 };
 
 /** Runs jobs: what accounts do with many devices at once. */
@@ -100,8 +102,8 @@ export function startJobs(shared: Shared, deps: JobDeps) {
       return change ? { changeId: newUuid(), back: change.changeId } : null;
     },
     planByLabel: () => ({ changeId: newUuid(), byLabel: 'also-own' }),
-    previewChange: (of: Parameters<typeof previewChange>[2], asked: AskedChange) =>
-      previewChange(db, limitsOf, of, asked),
+    previewChange: (of: Parameters<typeof previewChange>[1], asked: AskedChange) =>
+      previewChange({ db, limitsOf, warnOfSms: deps.warnOfSms }, of, asked),
   };
 }
 

@@ -82,7 +82,7 @@ type EventCondition = {
 
 /**
  * An event that is about to be stored. A repeated delivery of it has the same `key`. `meaning` is absent if its profile
- * is not known.
+ * is not known; `contentId`: of the profile's stored content.
  */
 export type NewEvent = {
   accountId: number;
@@ -90,6 +90,7 @@ export type NewEvent = {
   key: string;
   event: RecordedEvent;
   meaning?: EventMeaning | undefined;
+  contentId?: number | undefined;
 };
 
 /** Why nobody is notified of a firing: the first reason that applies. */

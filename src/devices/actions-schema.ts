@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Purpose } from '../contract/purpose.ts';
 import { Labels, Text } from '../contract/values.ts';
+import { Warnings } from '../contract/warnings.ts';
 import { deviceUuid, namedLabels, timestamp, uuidParam } from '../http/schema.ts';
 import { FleetQuery } from './schema.ts';
 
@@ -214,6 +215,10 @@ export const ActionPreview = z.object({
         .meta({ id: 'PreviewedDevice' }),
     )
     .meta({ description: `The first ${mostDevices} of them.` }),
+  warnings: Warnings.meta({
+    description:
+      'What may not work as intended on these devices, as for `POST /v2/devices/profile`.',
+  }),
   timestamp,
 });
 export type ActionPreview = z.infer<typeof ActionPreview>;

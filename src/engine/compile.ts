@@ -9,6 +9,8 @@ import type { WallMs } from '../lib/clock-readings.ts';
 /** Purposes prepared for evaluation: from a place and a sense straight to the causes that read it. */
 export type Profile = {
   pId: string;
+  /** Of its stored content, which other profiles may share; absent if it is not stored. */
+  contentId?: number | undefined;
   first: { puId: number; stId: number };
   purposes: ReadonlyMap<number, CompiledPurpose>;
   /** Every sense that a cause of the profile reads, numbered from 0. */

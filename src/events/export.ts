@@ -2,6 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import type { SelectedDevice } from '../devices/select.ts';
 import { refuseTooMuch, walkSlices } from '../exports/exports.ts';
 import { comparisonOf, type EventFilters, indexFor } from './filter.ts';
+import { meaningsOf } from './meanings.ts';
 
 /*
  * The events of many devices, as text that the database writes: JSON, lines of JSON, or CSV.
@@ -113,18 +114,27 @@ const json = `concat(
   substr(body::text, 2, length(body::text) - 2), ',"eventId":"', seq, '"', said, '}')`;
 
 /**
- * What each row's event is called in its profile: joined, because looking it up for each row takes three times as long.
- * `said` is put together once for each meaning, because that takes as long as the rest of a row.
+ * What events are called, put together once for each cause: for each event that takes as long as the rest of its line.
+ * A cause of a device may have numbers that no purpose can have.
  */
-const withMeanings = (said: string) => `
-  left join lateral (
-         select * from json_to_record(body#>'{cause,engine}')
-                    as engine ("pId" text, "puId" bigint, "stId" bigint, "evId" bigint)
-         offset 0) of on true
-  left join (
-         select m.p_id, m.pu_id, m.st_id, m.ev_id, ${said} as said
-           from event_meaning m where m.account_id = $10 offset 0) meant
-    on p_id = of."pId" and pu_id = of."puId" and st_id = of."stId" and ev_id = of."evId"`;
+const meanings = (said: string) => `
+      caused as (
+        select n, of."pId" as p_id, of."puId" as pu_id, of."stId" as st_id, of."evId" as ev_id
+          from block
+         cross join lateral (
+           select * from json_to_record(body#>'{cause,engine}')
+                      as engine ("pId" text, "puId" bigint, "stId" bigint, "evId" bigint)
+           offset 0) of
+      ), causes as (
+        select distinct p_id, pu_id, st_id, ev_id from caused where p_id is not null
+      ), meant as materialized (
+        select distinct on (p_id, pu_id, st_id, ev_id) p_id, pu_id, st_id, ev_id, ${said} as said
+          from ${meaningsOf('causes', '$10')} as m
+      )`;
+
+const withMeanings = `
+  left join caused using (n)
+  left join meant using (p_id, pu_id, st_id, ev_id)`;
 
 const saidInJson = `',"meaning":' || m.body::text`;
 const saidInCsv = `concat(${names.map((name) => `',', ${quoted(harmless(`m.body->>'${name}'`))}`).join(', ')})`;
@@ -203,11 +213,11 @@ async function readBlock(
           from found
       ), block as (
         select * from numbered where before < ${blockCharacters}
-      )
+      ), ${meanings(said)}
       select last.place::integer, last.ms as ts, last.key, last.type,
              last.n < last.count or last.count = $9 as "isFull",
              (select string_agg(${text}, '${separator}' order by n)
-                from block ${withMeanings(said)}
+                from block ${withMeanings}
                where ${comparison.sql}) as text
         from (select * from block order by n desc limit 1) last`,
     values: [

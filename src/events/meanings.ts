@@ -6,12 +6,15 @@ import type { Clock } from '../lib/clock-readings.ts';
 
 /*
  * What events are called, and what they require: their names and conditions in the profile. A row says it once for all
- * events of one cause (profile, purpose, state, event), and stays when the profile's content goes. It is written with
- * the first event of its cause, and goes a while after the last one.
+ * events of one cause (content of profiles, purpose, state, event), and stays when the content goes: profiles keep its
+ * number. It is written with the first event of its cause, and goes a while after the last one. Of a profile whose
+ * content is not known by a number it has the profile's.
  */
 
 /** A meaning that is to be written, and when an event of it was recorded (ms). */
-type NewMeaning = { key: string; accountId: number; of: EngineCause; body: string; ts: number };
+type NewMeaning = { key: string; accountId: number; of: Cause; body: string; ts: number };
+
+type Cause = Omit<EngineCause, 'ts'>;
 
 /** Remembers which meanings are in the database, so that only the first event of a day writes one. */
 export type KnownMeanings = {
@@ -32,9 +35,15 @@ export function createKnownMeanings(clock: Clock): KnownMeanings {
     unwritten(events) {
       const nowTs = clock();
       const found = new Map<string, NewMeaning>();
-      for (const { accountId, event, meaning } of events) {
+      for (const { accountId, event, meaning, contentId } of events) {
         if (!meaning) continue;
-        const of = event.cause.engine;
+        const { pId, puId, stId, evId } = event.cause.engine;
+        const of = {
+          pId: contentId === undefined ? pId : `${ofContent}${contentId}`,
+          puId,
+          stId,
+          evId,
+        };
         const key = `${accountId} ${keyOf(of)}`;
         // One written later than now was written before the clock was set back.
         const age = nowTs - (writtenTs.get(key) ?? -Infinity);
@@ -50,7 +59,10 @@ export function createKnownMeanings(clock: Clock): KnownMeanings {
   };
 }
 
-const keyOf = ({ pId, puId, stId, evId }: EngineCause) => `${pId}/${puId}/${stId}/${evId}`;
+/** Begins `p_id` of a row for all profiles with a content, before its number. */
+const ofContent = '#';
+
+const keyOf = ({ pId, puId, stId, evId }: Cause) => `${pId}/${puId}/${stId}/${evId}`;
 
 /** Longer names are cut, and more conditions left out: whoever records one event must not store megabytes. */
 const mostOfName = 300;
@@ -117,18 +129,35 @@ export async function addMeanings(
 const engineOf = (body: object): EngineCause | undefined =>
   (body as Partial<RecordedEvent>).cause?.engine;
 
+/**
+ * The meanings of causes, as SQL: `causes`, a table with the columns `p_id`, `pu_id`, `st_id` and `ev_id`, with `body`
+ * for those that have one. `account`: as SQL.
+ */
+export const meaningsOf = (causes: string, account: string): string => `
+  (select w.*, m.body
+     from ${causes} w
+     left join profile p
+       on p.account_id = ${account} and p.id = case when w.p_id ~ '${uuidPattern}' then w.p_id::uuid end
+     join event_meaning m
+       on m.account_id = ${account}
+      and m.p_id in (w.p_id, '${ofContent}' || coalesce(p.content_id, p.former_content_id))
+      and m.pu_id = w.pu_id and m.st_id = w.st_id and m.ev_id = w.ev_id)`;
+
+const uuidPattern = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$';
+
 async function findMeanings(
   sql: Sql,
   accountId: number,
-  causes: readonly EngineCause[],
+  causes: readonly Cause[],
 ): Promise<Map<string, EventMeaning>> {
-  const { rows } = await sql.query<Omit<EngineCause, 'ts'> & { body: EventMeaning }>({
+  const { rows } = await sql.query<Cause & { body: EventMeaning }>({
     name: 'find-meanings',
     text: `
-      select m.p_id as "pId", m.pu_id as "puId", m.st_id as "stId", m.ev_id as "evId", m.body
-        from unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[]) as w (p_id, pu_id, st_id, ev_id)
-        join event_meaning m using (p_id, pu_id, st_id, ev_id)
-       where m.account_id = $1`,
+      with causes as (
+        select * from unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
+          as w (p_id, pu_id, st_id, ev_id))
+      select p_id as "pId", pu_id as "puId", st_id as "stId", ev_id as "evId", body
+        from ${meaningsOf('causes', '$1')} as found`,
     values: [
       accountId,
       causes.map(({ pId }) => pId),
@@ -137,7 +166,7 @@ async function findMeanings(
       causes.map(({ evId }) => evId),
     ],
   });
-  return new Map(rows.map(({ body, ...of }) => [keyOf({ ...of, ts: 0 }), body]));
+  return new Map(rows.map(({ body, ...of }) => [keyOf(of), body]));
 }
 
 /** An event is stored up to a day after its meaning was noted, and its chunk of a week goes as a whole. */

@@ -280,13 +280,13 @@ function profileOf(
   layouts: Layouts,
 ): Profile | undefined {
   const layout = contentId === null ? undefined : layouts.get(contentId);
-  return pId !== null && layout ? { pId, ...layout } : undefined;
+  return pId !== null && contentId !== null && layout ? { pId, contentId, ...layout } : undefined;
 }
 
 /** A compiled profile without its identifier. An account's profiles with the same content share it. */
 type Content = {
   id: number;
-  layout: Omit<Profile, 'pId'>;
+  layout: Omit<Profile, 'pId' | 'contentId'>;
   bytes: number;
   /** How many remembered devices use it. */
   users: number;

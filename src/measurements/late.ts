@@ -140,27 +140,33 @@ type Arrived = { arrived: number; place: number };
 const isBefore = (one: Arrived, other: Arrived) =>
   one.arrived < other.arrived || (one.arrived === other.arrived && one.place < other.place);
 
-/** The first arrival among values after `endTs` that are not ahead, if it is before `arrived` (ms); else null. */
+/**
+ * The first arrival among the values after a range that are not ahead, if it is before the last arrival in the range;
+ * else null.
+ */
 async function findFirstAfter(
   sql: Sql,
-  seriesId: number,
-  { endTs, arrived }: { endTs: number; arrived: number },
+  { seriesId }: Series,
+  { start, end }: Range,
 ): Promise<Arrived | null> {
   const { rows } = await sql.query<Arrived>({
     name: 'late-first-after',
-    // What is not ahead and arrived before then was measured no later than this.
+    // What is not ahead and arrived before then was measured no later than that.
     text: `
+      with inside as (
+        select max(arrived) as arrived from measurement
+         where series_id = $1 and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3::bigint + 1))
       select arrived, place
         from (select m.arrived, case when m.nth < 0 then -1 - m.nth else coalesce(m.nth, 0) end as place
                 from measurement m
-               where m.series_id = $1 and m.ts >= ms_to_timestamp($2::bigint + 1)
-                 and m.ts <= ms_to_timestamp($3::bigint + ${aheadMs})
+               where m.series_id = $1 and m.ts >= ms_to_timestamp($3::bigint + 1)
+                 and m.ts <= ms_to_timestamp((select arrived from inside) + ${aheadMs})
                  and m.ts <= ms_to_timestamp(m.arrived + ${aheadMs})
                order by m.ts
                limit ${mostValues}) as after
        order by arrived, place
        limit 1`,
-    values: [seriesId, endTs, arrived],
+    values: [seriesId, start, end],
   });
   return rows[0] ?? null;
 }
@@ -174,37 +180,31 @@ const tooMany = () =>
 /** A value, and whether it came late; null: it is not known when it arrived. */
 type Judged = { ts: number; val: number | null; isLate: boolean | null; arrived: number };
 
-/** The values of a series in the order of their times. */
-async function judgeSeries(sql: Sql, series: Series, range: Range): Promise<Judged[]> {
-  const points: PointRow[] = [];
-  let lastArrived = -Infinity;
-  for await (const rows of walkPoints(sql, series, range)) {
-    for (const row of rows) {
-      points.push(row);
-      if (points.length > 2 * mostValues) throw tooMany();
-      if (row.arrived !== null) lastArrived = Math.max(lastArrived, row.arrived);
-    }
-  }
-  const isAny = lastArrived > -Infinity;
-  const asked = { endTs: range.end, arrived: lastArrived };
-  let first = isAny ? await findFirstAfter(sql, series.seriesId, asked) : null;
+/** The values of a series in a range in blocks, newest first. */
+async function* judgeSeries(sql: Sql, series: Series, range: Range): AsyncGenerator<Judged[]> {
   // The first arrival among later milliseconds than the one at hand, and of those of that millisecond.
+  let first = await findFirstAfter(sql, series, range);
   let own: { ts: number; first: Arrived | null } = { ts: Infinity, first: null };
-  const judged: Judged[] = [];
-  for (const { ts, val, arrived, place } of points) {
-    if (ts < own.ts) {
-      if (own.first && (!first || isBefore(own.first, first))) ({ first } = own);
-      own = { ts, first: null };
+  let count = 0;
+  for await (const rows of walkPoints(sql, series, range)) {
+    count += rows.length;
+    if (count > 2 * mostValues) throw tooMany();
+    const judged: Judged[] = [];
+    for (const { ts, val, arrived, place } of rows) {
+      if (ts < own.ts) {
+        if (own.first && (!first || isBefore(own.first, first))) ({ first } = own);
+        own = { ts, first: null };
+      }
+      if (arrived === null) {
+        judged.push({ ts, val, isLate: null, arrived: 0 });
+        continue;
+      }
+      const at = { arrived, place };
+      judged.push({ ts, val, isLate: first !== null && isBefore(first, at), arrived });
+      if (ts <= arrived + aheadMs && (!own.first || isBefore(at, own.first))) own.first = at;
     }
-    if (arrived === null) {
-      judged.push({ ts, val, isLate: null, arrived: 0 });
-      continue;
-    }
-    const at = { arrived, place };
-    judged.push({ ts, val, isLate: first !== null && isBefore(first, at), arrived });
-    if (ts <= arrived + aheadMs && (!own.first || isBefore(at, own.first))) own.first = at;
+    yield judged;
   }
-  return judged.reverse();
 }
 
 /** A plain limit: exactly one of `above` and `below` is a number. */
@@ -232,62 +232,87 @@ async function listLimits(sql: Sql, deviceId: number): Promise<Limit[]> {
   return rows[0]?.limits ?? [];
 }
 
-/** The runs of values beyond a limit of which some came late, oldest first. */
-function runsBeyond(values: readonly Judged[], { above, below }: Limit): Run[] {
-  const isBeyond = (val: number) => (above === null ? val < (below ?? -Infinity) : val > above);
-  const isFurther = (val: number, than: number) => (above === null ? val < than : val > than);
-  const runs: Run[] = [];
-  let run: Run | null = null;
-  for (const { ts, val, isLate } of values) {
-    if (val === null) continue;
-    if (!isBeyond(val)) {
-      run = null;
-      continue;
+/** Collects the runs of values beyond a limit of which some came late. It is given values newest first. */
+class Runs {
+  readonly #limit: Limit;
+  /** The newest first; the last one may go on. */
+  #runs: Run[] = [];
+  #more = 0;
+  #isOpen = false;
+
+  constructor(limit: Limit) {
+    this.#limit = limit;
+  }
+
+  take({ ts, val, isLate }: Judged): void {
+    if (val === null) return;
+    const { above, below } = this.#limit;
+    const isBeyond = above === null ? val < (below ?? -Infinity) : val > above;
+    if (!isBeyond) {
+      this.#close();
+      return;
     }
-    if (!run) runs.push((run = { fromTs: ts, toTs: ts, values: 0, late: 0, extreme: { val, ts } }));
-    run.toTs = ts;
+    if (!this.#isOpen)
+      this.#runs.push({ fromTs: ts, toTs: ts, values: 0, late: 0, extreme: { val, ts } });
+    this.#isOpen = true;
+    const run = this.#runs.at(-1) as Run;
+    run.fromTs = ts;
     run.values += 1;
-    if (isLate !== true) continue;
-    if (run.late === 0 || isFurther(val, run.extreme.val)) run.extreme = { val, ts };
+    if (isLate !== true) return;
+    const isFurther = above === null ? val <= run.extreme.val : val >= run.extreme.val;
+    if (run.late === 0 || isFurther) run.extreme = { val, ts };
     run.late += 1;
   }
-  return runs.filter(({ late }) => late > 0);
-}
 
-function limitOf(values: readonly Judged[], limit: Limit): LateLimit[] {
-  const runs = runsBeyond(values, limit);
-  if (runs.length === 0) return [];
-  const { puId, stId, evId, name: eventName, above, below } = limit;
-  return [
-    {
-      puId,
-      stId,
-      evId,
-      eventName,
-      ...(above === null ? {} : { above }),
-      ...(below === null ? {} : { below }),
-      runs: runs.slice(0, mostRuns),
-      ...(runs.length > mostRuns ? { moreRuns: runs.length - mostRuns } : {}),
-    },
-  ];
-}
-
-function senseOf(sId: string, values: readonly Judged[], limits: readonly Limit[]): LateSense {
-  const late = values.filter(({ isLate }) => isLate === true);
-  const [first, last] = [late[0], late.at(-1)];
-  let [firstArrivedTs, lastArrivedTs] = [Infinity, -Infinity];
-  for (const { arrived } of late) {
-    firstArrivedTs = Math.min(firstArrivedTs, arrived);
-    lastArrivedTs = Math.max(lastArrivedTs, arrived);
+  #close(): void {
+    if (this.#isOpen && this.#runs.at(-1)?.late === 0) this.#runs.pop();
+    this.#isOpen = false;
+    if (this.#runs.length <= mostRuns) return;
+    this.#runs.shift();
+    this.#more += 1;
   }
-  return {
-    sId,
-    values: values.length,
-    unknown: values.filter(({ isLate }) => isLate === null).length,
-    late: late.length,
-    ...(first && last ? { firstTs: first.ts, lastTs: last.ts, firstArrivedTs, lastArrivedTs } : {}),
-    limits: limits.filter((limit) => limit.sId === sId).flatMap((one) => limitOf(values, one)),
-  };
+
+  /** Empty if there is no such run. */
+  end(): LateLimit[] {
+    this.#close();
+    if (this.#runs.length === 0) return [];
+    const { puId, stId, evId, name: eventName, above, below } = this.#limit;
+    return [
+      {
+        puId,
+        stId,
+        evId,
+        eventName,
+        ...(above === null ? {} : { above }),
+        ...(below === null ? {} : { below }),
+        runs: this.#runs.toReversed(),
+        ...(this.#more > 0 ? { moreRuns: this.#more } : {}),
+      },
+    ];
+  }
+}
+
+async function senseOf(
+  sId: string,
+  blocks: AsyncIterable<Judged[]>,
+  limits: readonly Limit[],
+): Promise<LateSense> {
+  const sense: LateSense = { sId, values: 0, unknown: 0, late: 0, limits: [] };
+  const all = limits.filter((limit) => limit.sId === sId).map((limit) => new Runs(limit));
+  for await (const values of blocks)
+    for (const value of values) {
+      const { ts, isLate, arrived } = value;
+      sense.values += 1;
+      for (const runs of all) runs.take(value);
+      if (isLate === null) sense.unknown += 1;
+      if (isLate !== true) continue;
+      sense.late += 1;
+      sense.firstTs = ts;
+      sense.lastTs ??= ts;
+      sense.firstArrivedTs = Math.min(sense.firstArrivedTs ?? arrived, arrived);
+      sense.lastArrivedTs = Math.max(sense.lastArrivedTs ?? arrived, arrived);
+    }
+  return { ...sense, limits: all.flatMap((runs) => runs.end()) };
 }
 
 /** What is said of some senses of a device, one by one. Throws `invalid-input` if they have too many values. */
@@ -305,7 +330,7 @@ async function* describeLate(
   await refuseTooMuch(sql, { text, values }, { most: mostValues, what: 'values', instead });
   const limits = await listLimits(sql, deviceId);
   for (const series of senses)
-    yield senseOf(series.sId, await judgeSeries(sql, series, range), limits);
+    yield await senseOf(series.sId, judgeSeries(sql, series, range), limits);
 }
 
 type LateRouteDeps = {

@@ -1,5 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import { Purpose } from '../contract/purpose.ts';
+import type { Warning } from '../contract/warnings.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError, type Problem } from '../errors.ts';
 import type { LimitsOf } from '../quotas/quotas.ts';
@@ -11,9 +12,11 @@ import {
   firstSilenceMs,
   getProfileOf,
   hashOf,
+  type InstallDeps,
   nameOf,
   namesOf,
   type PendingInstall,
+  placeIn,
   type ProfileTarget,
   readAsked,
   setPending,
@@ -21,6 +24,7 @@ import {
   supersedeProfiles,
   toText,
   unfit,
+  warnOfInstall,
 } from './install.ts';
 import { takeLabelLimits } from './label-limits.ts';
 import { needed } from './queries.ts';
@@ -188,7 +192,7 @@ type Newest = {
   formerContentId: number | null;
   /** The label whose limits the former one was; null: none's. */
   formerLabel: string | null;
-  /** Whether the change that is taken back installed anything on it. */
+  /** Whether the change that is taken back installed anything on it that it has not refused. */
   wasChanged: boolean;
 };
 
@@ -205,7 +209,8 @@ async function listNewest(
              f.content_id as "formerContentId", w.label as "formerLabel",
              exists (select from profile q
                        join device_profile o on o.profile_id = q.id
-                      where q.change_id = $2 and o.device_id = dp.device_id) as "wasChanged"
+                      where q.change_id = $2 and o.device_id = dp.device_id
+                        and o.state <> 'rejected') as "wasChanged"
         from device_profile dp
         join profile p on p.id = dp.profile_id
         join profile_content c on c.id = p.content_id
@@ -341,6 +346,7 @@ type Named = { puId: number; name: string };
 
 type ChangePreview = {
   differences: LimitDifference[];
+  warnings: Warning[];
   /** Those of most devices first; what goes, comes and stays if the new one is installed. */
   profiles: {
     pId: string | null;
@@ -361,8 +367,7 @@ const mostReadBytes = 4 * 1024 * 1024;
 
 /** What `planChange` and a job would do with these devices, as far as can be told now. Throws as `plan` does. */
 export async function previewChange(
-  sql: Sql,
-  limitsOf: LimitsOf,
+  { db: sql, limitsOf, warnOfSms }: Pick<InstallDeps, 'db' | 'limitsOf' | 'warnOfSms'>,
   {
     accountId,
     uuids,
@@ -401,8 +406,15 @@ export async function previewChange(
           sql,
           groups.flatMap(([id]) => id ?? []),
         );
+  const pathOf = placeIn('ifPId' in asked ? { purposeUuids: [], purposes } : asked);
   return {
     differences,
+    warnings: await warnOfInstall(sql, {
+      purposes,
+      deviceIds: [...ids.values()],
+      pathOf,
+      ofSms: () => warnOfSms(accountId, purposes, pathOf),
+    }),
     profiles: groups.map(([contentId, those]) => {
       const known = contentId === null ? [] : contents.get(contentId);
       const isSaid = known !== undefined && !('ifPId' in asked);

@@ -240,7 +240,7 @@ function tooLarge(bytes: number, { profileBytes }: QuotaSettings): Problem {
 }
 
 /** The path of a purpose in the request: stored purposes come first. */
-function placeIn({ purposeUuids }: AskedPurposes) {
+export function placeIn({ purposeUuids }: AskedPurposes) {
   const stored = purposeUuids.length;
   return (index: number) =>
     index < stored ? `/purposeUuids/${index}` : `/purposes/${index - stored}`;
@@ -290,7 +290,7 @@ type Installed = {
 };
 
 /** Warns if purposes may not work as intended on these devices. */
-async function warnOfInstall(
+export async function warnOfInstall(
   db: Sql,
   { purposes, deviceIds, pathOf, ofSms }: Installed,
 ): Promise<Warning[]> {

@@ -150,3 +150,57 @@ it('a meaning is written with the first event of a day, and goes after the last 
   expect(await record([given('5')])).toBe(1);
   expect(await find()).not.toHaveProperty('conditions');
 });
+
+it('profiles with the same content share a meaning, which they keep when the content goes', async () => {
+  const database = await testDatabase();
+  ends.push(() => database.drop());
+  const { db } = database;
+  const device = await newDevice(db);
+  const { rows } = await db.query<{ pId: string; contentId: number }>(
+    `with content as (
+       insert into profile_content (account_id, hash, bytes, purposes) values ($1, '', 2, '[]') returning id
+     )
+     insert into profile (account_id, content_id)
+     select $1, id from content cross join generate_series(1, 3)
+     returning id as "pId", content_id as "contentId"`,
+    [device.accountId],
+  );
+  const meaning: EventMeaning = {
+    purposeName: 'freezer',
+    stateName: 'cold',
+    eventName: 'too warm',
+    conditions: [],
+  };
+  const events = rows.map(({ pId, contentId }, n): NewEvent => {
+    const event = senseEvent(Date.now(), '0x1');
+    event.cause.engine.pId = pId;
+    return { ...newEvent(device, `${n}`, event), meaning, contentId };
+  });
+  const known = createKnownMeanings(Date.now);
+  const unwritten = known.unwritten(events);
+  expect(unwritten).toHaveLength(1);
+  await db.transaction((tx) => keepMeanings(tx, unwritten));
+  known.written(unwritten);
+  expect(known.unwritten(events)).toEqual([]);
+  const find = async () => {
+    const found: { body: object; meaning?: EventMeaning }[] = events.map(({ event }) => ({
+      body: event,
+    }));
+    await addMeanings(db, device.accountId, found);
+    return found.map((one) => one.meaning);
+  };
+  expect(await find()).toEqual([meaning, meaning, meaning]);
+  await db.query(
+    `insert into device_profile (device_id, profile_id, state) values ($1, $2, 'pending')`,
+    [device.deviceId, rows[0]?.pId],
+  );
+  await db.query(`update device_profile set state = 'current'`);
+  await db.query('delete from device_profile');
+  await db.query('delete from profile_content');
+  expect(await find()).toEqual([meaning, meaning, meaning]);
+  // A device reports what it likes.
+  const odd = { cause: { engine: { pId: "no'uuid", puId: 1e15, stId: 1, evId: 1, ts: 0 } } };
+  const row: { body: object; meaning?: EventMeaning } = { body: odd };
+  await addMeanings(db, device.accountId, [row]);
+  expect(row.meaning).toBeUndefined();
+});

@@ -69,6 +69,12 @@ test('a profile reaches many devices, and each gets its own former one back, unl
     { deviceAuthUuid: same, outcome: 'unchanged', profile: 3 },
   ]);
   expect(await namesOf(uuids)).toEqual(before);
+  const foreign = structuredClone(purpose(9));
+  const [cause] = foreign.states[0]?.events[0]?.causes ?? [];
+  if (cause) cause.sId = '0x99';
+  const { body: warned } = await world.preview({ ...body, purposes: [foreign] });
+  const path = '/purposes/0/states/0/events/0';
+  expect(warned['warnings']).toMatchObject([{ path, code: 'no-device-has-sense' }]);
 
   const started = await world.act(body);
   const job = await world.finished(started);
@@ -148,6 +154,20 @@ test('the purposes that a job brings back are removed once it can no longer be u
   expect(await contents()).toBe(1);
   const late = await world.act({ action: 'restore', jobId: started.body['jobId'] });
   expect(late.status).toBe(404);
+});
+
+test('a device that has refused what a job installed still has its own, and nothing is brought back', async () => {
+  const [uuid = ''] = await world.register(1);
+  await install([uuid], purpose(5));
+  await world.db.query(`update device_profile set state = 'current' where state = 'pending'`);
+  const started = await world.act({ action: 'profile', purposes: [purpose(9)], filter: {} });
+  await world.finished(started);
+  await world.db.query(`update device_profile set state = 'rejected' where state = 'pending'`);
+  const before = await profilesOf([uuid]);
+  const back = await world.act({ action: 'restore', jobId: started.body['jobId'] });
+  expect(await world.finished(back)).toMatchObject({ done: 1, failed: [] });
+  expect(await profilesOf([uuid])).toEqual(before);
+  expect(before).toMatchObject([{ names: ['above 5'] }]);
 });
 
 test('a device without a profile that gets one and loses it runs none', async () => {

@@ -516,7 +516,8 @@ function keep(deviceState: DeviceState, { cause }: EventReport, scope: MessageSc
   const event: SenseEvent = { type: 'sense', ts, cause, arrivedTs };
   scope.budget.spent += costs.firing + costs.firingCause * cause.senses.length;
   const meaning = meaningOf(deviceState, cause.engine);
-  const reported: NewEvent = { accountId, deviceId, key, event, meaning };
+  const contentId = deviceState.current?.profile.contentId;
+  const reported: NewEvent = { accountId, deviceId, key, event, meaning, contentId };
   rows.events.push(reported);
   scope.outcome?.report(reported);
 

@@ -202,7 +202,8 @@ export function recordEvent(
   const { deviceId, accountId } = deviceState.device;
   const key = `${sortable(deviceState.version)}.${sortable(rows.events.length)}`;
   const meaning = meaningOf(deviceState, event.cause.engine);
-  rows.events.push({ accountId, deviceId, key, event, meaning });
+  const contentId = deviceState.current?.profile.contentId;
+  rows.events.push({ accountId, deviceId, key, event, meaning, contentId });
 }
 
 const meanings = new WeakMap<LiveEvent, EventMeaning>();

@@ -84,6 +84,7 @@ function FleetMap({ places }: { places: readonly Placed[] }) {
         label={countPlaced(places.length)}
         all={places}
         whole={text('map.whole')}
+        height={460}
         over={(projection, size, showOnMap) => {
           show.current = showOnMap;
           return spotsOf(places, (place) => projection([place.long, place.lat]), size).map(

@@ -19,7 +19,8 @@ export type MapProps = {
   areas: readonly Area[];
 };
 
-const height = 300;
+/** Of a device's map, px. */
+const usualHeight = 300;
 /** Shorter tracks are drawn with their points. */
 const mostPoints = 300;
 
@@ -60,6 +61,7 @@ type FrameProps = {
   /** What the whole view contains, and what its button is called. */
   all: readonly Position[];
   whole: string;
+  height?: number;
   /** What is drawn on the map. */
   children?: (projection: GeoProjection) => ComponentChildren;
   /** What lies on top of it, as elements; `show` moves the map. */
@@ -67,7 +69,8 @@ type FrameProps = {
 };
 
 /** A map that can be moved and zoomed: of tiles if the service names a server of them, or the continents' outlines. */
-export function MapFrame({ label, all, whole: wholeName, children, over }: FrameProps) {
+export function MapFrame(props: FrameProps) {
+  const { label, all, whole: wholeName, height = usualHeight, children, over } = props;
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box, 640);
   const size = { width, height };
@@ -102,7 +105,7 @@ export function MapFrame({ label, all, whole: wholeName, children, over }: Frame
           −
         </button>
       </div>
-      <div class="map" ref={box}>
+      <div class="map" ref={box} style={{ height: `${height}px` }}>
         {tiles && (
           <Tiles key={attempt} url={tiles.url} view={view} size={size} onFound={setFound} />
         )}
@@ -186,6 +189,7 @@ function Drawing({ label, view, size, projection, isBare, onMove, children }: Dr
   return (
     <svg
       class="map-drawing"
+      style={{ height: `${size.height}px` }}
       viewBox={`0 0 ${size.width} ${size.height}`}
       role="img"
       aria-label={label}
