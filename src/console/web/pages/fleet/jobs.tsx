@@ -252,7 +252,7 @@ function sayJob({ action, labels = [], untilTs, purposes = [], ...job }: JobEntr
       case 'unlabel':
         return t(`jobs.${action}.${tense}`, { label });
       case 'profile':
-        return t(`jobs.profile.${tense}`, { names: purposes.filter(Boolean).join(', ') });
+        return t(`jobs.profile.${tense}`, { names: purposes.filter(Boolean).join(', ') || '…' });
       case 'mute':
         return t(`jobs.mute.${tense}`, { time: untilTs === undefined ? '' : formatTime(untilTs) });
       case 'snooze':
