@@ -1,14 +1,10 @@
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import { compileProfile, type Profile } from '../../src/engine/compile.ts';
 import { played, recorded } from '../play/recorded.ts';
 import { schema } from '../support/template.ts';
-
-/** What was there before the inputs of a device: nothing. */
-const fromTs = 0;
-/** A clock may have been ahead by a year or more. */
-const untilTs = Date.UTC(2100, 0);
 
 /** How many devices with a profile were played, and those for which that gives something else than was recorded. */
 type PlayedAgain = { playedAgain: number; playedOtherwise: string[] };
@@ -67,8 +63,9 @@ async function differs(
     // One snapshot: devices go on.
     const [result, expected] = await db.transaction(async (tx) => {
       await tx.query('set transaction isolation level repeatable read');
+      const range = await findArrivals(tx, device);
       return [
-        await played(tx, { device, profileOf, fromTs, untilTs, closedTs }),
+        await played(tx, { device, profileOf, ...range, closedTs }),
         await recorded(tx, device),
       ] as const;
     });
@@ -89,4 +86,21 @@ async function differs(
     });
   }
   return why;
+}
+
+/** From its first to its last arrival, ms. */
+async function findArrivals(
+  db: Sql,
+  { deviceId }: DeviceIdentity,
+): Promise<{ fromTs: number; untilTs: number }> {
+  const { rows } = await db.query<{ fromTs: number; untilTs: number }>(
+    `select coalesce(min(arrived), 0) as "fromTs", coalesce(max(arrived) + 1, 0) as "untilTs"
+       from (
+         select arrived from device_input where device_id = $1
+         union all
+         select m.arrived from measurement m join series s on s.id = m.series_id
+          where s.device_id = $1) as one`,
+    [deviceId],
+  );
+  return rows[0] ?? { fromTs: 0, untilTs: 0 };
 }

@@ -82,6 +82,13 @@ describe.skipIf(browserPath === null)('the console tells the truth of alarms', (
     const purpose = JSON.parse(await readFile('examples/cold-room.json', 'utf8')) as Purpose;
     await call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes: [purpose] });
     const { page, faults } = await open(`devices/${uuid}`);
+    // The page knows a profile that is still pending; the first value shows that the device has it.
+    const isStream = (type = '') => type.startsWith('text/event-stream');
+    const streaming = page.waitForResponse((answer) => isStream(answer.headers()['content-type']));
+    await page.reload();
+    await streaming;
+    await page.getByText('No value yet').waitFor();
+    await page.locator('.history .empty').waitFor();
     for (const val of [4, 9, 13.4]) await send({ sId: '0x10', val });
     type One = { device: { state: { stId: number; ts: number } } };
     const { state } = (await call<One>('GET', `/v2/devices/${uuid}`)).device;

@@ -173,7 +173,7 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
     await section.getByRole('button', { name: 'Add label' }).click();
     await checkPage(watched, 'label-limits');
     await section.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('Limits of labels set: 2 devices').waitFor();
+    await page.getByText('Limits of labels set: 1 device').waitFor();
     // The one without a profile has them; the other one keeps its own.
     expect(await limitsOf(own, last)).toEqual([
       ['Temperature above 3.0\u00a0°C', { isGt: 3 }, undefined],
@@ -188,6 +188,11 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
     await page.getByText('These limits come from the label “deep”').waitFor();
     await page.goto(`${origin}/console/watch/${first}`);
     await page.getByText('This device has limits of its own').waitFor();
+    await page.getByRole('button', { name: 'Use the limits of the label' }).click();
+    await page.getByText('The device gets the limits of the label “deep”').waitFor();
+    await expect
+      .poll(() => limitsOf(own, first))
+      .toEqual([['Temperature above 3.0\u00a0°C', { isGt: 3 }, undefined]]);
     expect(faults).toEqual([]);
   });
 });

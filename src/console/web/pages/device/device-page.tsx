@@ -120,6 +120,11 @@ function Head({ uuid, name, latest, profile }: HeadProps) {
   const key = `device/${uuid}`;
   const { data } = useQuery(key, (signal) => getDevice(uuid, signal), { everyMs });
   useEffect(() => followPresence(key), [key]);
+  // It has accepted a profile since the page was opened.
+  const current = data?.profiles.find(({ state }) => state === 'current')?.pId;
+  useEffect(() => {
+    if (current !== undefined && current !== profile?.pId) reload(`configuration/${uuid}`);
+  }, [current]);
   const device = data?.device;
   return (
     <div class="head device-head">

@@ -1,14 +1,20 @@
 import { useState } from 'preact/hooks';
 import { getContacts } from '../../api/account.ts';
 import { reload, useQuery } from '../../api/cache.ts';
-import { getConfiguration, getDevice, listLabelLimits, sensesOf } from '../../api/devices.ts';
+import {
+  getConfiguration,
+  getDevice,
+  listLabelLimits,
+  sensesOf,
+  startAction,
+} from '../../api/devices.ts';
 import { installPurposes } from '../../api/events.ts';
 import { useLatest } from '../../api/measurements.ts';
 import type { Contacts, DescribedDevice, Purpose } from '../../api/types.ts';
 import { navigate } from '../../app/router.ts';
 import { Confirm } from '../../parts/dialog.tsx';
 import { BackLink, Link } from '../../parts/link.tsx';
-import { Answered, say } from '../../parts/panel.tsx';
+import { Answered, Problem, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import { LimitsForm } from './limits-form.tsx';
 import { limitsIn } from './numbers.ts';
@@ -51,9 +57,31 @@ function WhoseLimits({ uuid }: { uuid: string }) {
   if (limitsFrom !== null && limitsFrom !== 'own')
     return <p class="notice">{t('watch.ofLabel', { label: limitsFrom.label })}</p>;
   const label = ofLabels.find((each) => labels.includes(each.label))?.label;
-  return own && label !== undefined ? (
-    <p class="notice">{t('watch.ownLimits', { label })}</p>
-  ) : null;
+  return own && label !== undefined ? <OwnLimits uuid={uuid} label={label} /> : null;
+}
+
+/** Its label has limits, too: it can take them. */
+function OwnLimits({ uuid, label }: { uuid: string; label: string }) {
+  const [error, setError] = useState<unknown>(null);
+  const take = async () => {
+    setError(null);
+    try {
+      await startAction({ action: 'label-limits', deviceAuthUuids: [uuid] });
+      say(t('watch.takesLabel', { label }));
+      navigate(`devices/${uuid}`);
+    } catch (thrown) {
+      setError(thrown);
+    }
+  };
+  return (
+    <div class="notice">
+      <p>{t('watch.ownLimits', { label })}</p>
+      <button type="button" class="link" onClick={() => void take()}>
+        {t('watch.takeLabel')}
+      </button>
+      {error !== null && <Problem error={error} />}
+    </div>
+  );
 }
 
 /** What was installed last, whether or not the device has accepted it. */

@@ -6,6 +6,8 @@ export const watch: Record<keyof typeof en, string> = {
     'Diese Grenzen kommen vom Label „{label}“. Wenn Sie hier speichern, hat das Gerät eigene Grenzen, und kein Label ändert sie mehr.',
   'watch.ownLimits':
     'Dieses Gerät hat eigene Grenzen. Die seines Labels „{label}“ gelten für das Gerät nicht.',
+  'watch.takeLabel': 'Grenzen des Labels verwenden',
+  'watch.takesLabel': 'Das Gerät erhält die Grenzen des Labels „{label}“.',
   'watch.toDevice': 'Zurück zum Gerät',
   'watch.open': 'Grenzen festlegen',
   'watch.below': 'Alarm unter',

@@ -4,6 +4,8 @@ export const watch = {
     'These limits come from the label “{label}”. If you save here, the device has limits of its own, and no label changes them from then on.',
   'watch.ownLimits':
     'This device has limits of its own. Those of its label “{label}” do not apply to it.',
+  'watch.takeLabel': 'Use the limits of the label',
+  'watch.takesLabel': 'The device gets the limits of the label “{label}”.',
   'watch.toDevice': 'Back to the device',
   'watch.open': 'Set limits',
   'watch.below': 'Alarm below',
