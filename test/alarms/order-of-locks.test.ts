@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { actWithin } from '../../src/alarms/act.ts';
 import { lockAlarms, takeIn } from '../../src/alarms/store.ts';
 import { removeContacts } from '../../src/contacts/contacts.ts';
@@ -104,6 +104,13 @@ test('what measurements open and what they close lock the counters at once, in o
   expect(await usedBy(hooked, 'account')).toBe(0);
 });
 
+/** So that a test that fails does not wait for its deliveries. It runs before those of `useAlarms`. */
+const releases = new Set<() => void>();
+afterEach(() => {
+  for (const release of releases) release();
+  releases.clear();
+});
+
 /** A push driver whose deliveries end when the test says so. */
 function heldDriver() {
   const under: ((answer: 'ok' | 'again') => void)[] = [];
@@ -111,6 +118,7 @@ function heldDriver() {
     name: 'held',
     send: () =>
       new Promise((resolve, reject) => {
+        releases.add(resolve);
         under.push((answer) =>
           answer === 'ok' ? resolve() : reject(new DeliveryError('again', 'provider-busy', 'no')),
         );
@@ -145,6 +153,7 @@ test('a message is not given up as too late while it is being delivered', async 
 
 test('what is delivered while its contact is removed was sent', async () => {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  releases.add(release);
   const receiver = await startHookReceiver(() => released.then(() => ({ status: 204 })));
   closing.push(receiver.close);
   const owner = await given.givenDevice(db());

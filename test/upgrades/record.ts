@@ -58,6 +58,8 @@ const ofKey: Asked[] = [
 const ofDevice = (uuid: string): Asked[] => [
   { path: `/v2/devices/${uuid}` },
   { path: `/v2/devices/${uuid}/configuration` },
+  ...versionsOf(`/v2/devices/${uuid}/configuration`),
+  { path: `/v2/devices/${uuid}/profiles` },
   { path: `/v2/devices/${uuid}/evaluation` },
   { path: `/v2/devices/${uuid}/rejections` },
   { path: `/v2/devices/${uuid}/refused-logins` },
@@ -72,10 +74,18 @@ const ofDevice = (uuid: string): Asked[] => [
   { path: `/v2/measurements/${uuid}`, ...csv },
   { path: `/v2/measurements/${uuid}?limit=150&senses=0x01` },
   { path: `/v2/measurements/${uuid}?senses=0x02,0x06&limit=5` },
+  { path: `/v2/measurements/${uuid}/late` },
   { path: `/v2/measurements/${uuid}?bucket=1h&senses=0x01` },
   { path: `/v2/measurements/${uuid}?bucket=1d` },
   { path: `/v2/measurements/${uuid}?bucket=1mo&tz=Europe/Berlin` },
 ];
+
+/** Versions of a thing that has two at most. */
+function versionsOf(path: string): Asked[] {
+  return ['versions', 'versions/1', 'diff?from=1&to=2'].map((rest) => ({
+    path: `${path}/${rest}`,
+  }));
+}
 
 const ofNobody: Asked[] = [
   { path: '/v2/status' },
@@ -109,7 +119,10 @@ async function listAsked(url: string, account: AccountKeys, { uuids, pIds }: Sub
   return [
     ...ofAccount.filter(({ opener = 'token' }) => account[opener] !== undefined),
     ...(account.key === undefined ? [] : ofKey),
-    ...purposeUuids.map((uuid) => ({ path: `/v2/purposes/${uuid}` })),
+    ...purposeUuids.flatMap((uuid) => [
+      { path: `/v2/purposes/${uuid}` },
+      ...versionsOf(`/v2/purposes/${uuid}`),
+    ]),
     ...pIds.flatMap((pId) => [
       { path: `/v2/devices/profile/${pId}` },
       { path: `/v2/profiles/${pId}` },

@@ -65,6 +65,7 @@ const emptyTables: Record<string, string> = {
     'filled by the migration that brought alarms, from the devices of earlier versions',
   bridge_status: 'written by a process that serves an external broker, and anew every few seconds',
   delivering_process: 'says which processes deliver now: each takes its row along when it stops',
+  message_bundle: 'messages for more people than a transaction has room for, until they are made',
   removed_device: 'work that is under way: a row goes when the rest of its device is deleted',
 };
 

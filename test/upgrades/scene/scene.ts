@@ -41,6 +41,7 @@ export async function setScene(program: Program, around: Around): Promise<Scene>
   const site: Site = { url, mqttPort, token: ann.token };
   const purposeUuids = await storePurposes(url, ann.token, [greenhouse, bell, plain(8, 'Eighth')]);
   const profiles = await setProfiles(site, purposeUuids);
+  await changePurpose(site, purposeUuids[2] ?? '');
   const evidence = await collectEvidence(site, purposeUuids[0] ?? '');
   const wide = await collectMuch(site);
   const own = await evaluateItself(site, nowTs);
@@ -80,6 +81,12 @@ export async function setScene(program: Program, around: Around): Promise<Scene>
     waiting: profiles.waiting,
     pIds: [...profiles.pIds, evidence.pId, wide.pId, own.pId, ringing.pId, alarms.pId],
   };
+}
+
+/** A purpose with a former version. */
+async function changePurpose({ url, token }: Site, purposeUuid: string): Promise<void> {
+  const body = plain(8, 'Eighth, changed');
+  await call(url, `/v2/purposes/${purposeUuid}`, { method: 'PUT', token, body });
 }
 
 /** A label whose limits devices would take. */
