@@ -166,6 +166,8 @@ export function historyRoute({ db }: { db: Sql }): Route {
   });
 }
 
+export type ProfileSpan = z.infer<typeof SpanList>['profiles'][number];
+
 const toSpan = ({ purposes, ...row }: Row) => ({
   pId: row.id,
   fromTs: row.from_at,

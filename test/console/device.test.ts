@@ -198,6 +198,40 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.context().close();
   });
 
+  short('earlier profiles say from when to when, why, and their limits of then', async () => {
+    const device = await addDevice('Vault');
+    const install = (isGt: number, reason: string) => {
+      const causes = [{ sId: '0x10', orderId: 1, thresholds: { isGt } }];
+      const events = [{ evId: 1, name: `Above ${isGt}`, eventLog: true, actions: {}, causes }];
+      const states = [{ stId: 1, name: 'watched', events }];
+      const purposes = [{ puId: 1, name: `Heat ${isGt}`, initStId: 1, states }];
+      const deviceAuthUuids = [device.deviceAuthUuid];
+      return post(`/v2/devices/profile?reason=${reason}`, { deviceAuthUuids, purposes });
+    };
+    for (const [limit, reason] of [
+      [30, 'first'],
+      [40, 'summer'],
+    ] as const) {
+      await install(limit, reason);
+      await publish(device, { sId: '0x10', val: 20 });
+    }
+    const watched = await open('light', `devices/${device.deviceAuthUuid}?tab=profile`);
+    const { page } = watched;
+    await page.getByText('Heat 40', { exact: true }).waitFor();
+    await page.getByText('Earlier profiles').click();
+    const former = page.locator('li', { hasText: 'In force from' });
+    await former.getByText('Heat 30', { exact: true }).waitFor();
+    expect(await former.count()).toBe(1);
+    await former.getByText('By somebody who was logged in. Reason: first').waitFor();
+    await former.getByText('What it said').click();
+    await former
+      .getByText(/30\s°C/)
+      .first()
+      .waitFor();
+    await checkPage(watched, 'device-former-profiles-light');
+    await page.context().close();
+  });
+
   short('labels are saved, and a device is removed by typing its name', async () => {
     const { deviceAuthUuid: uuid } = await addDevice(hostile);
     const watched = await open('phone', `devices/${uuid}?tab=settings`);

@@ -14,6 +14,7 @@ import type {
   ListedProfile,
   NotificationOutcome,
   OneDevice,
+  ProfileSpan,
   Purpose,
   RefusedLoginList,
   Registration,
@@ -42,6 +43,15 @@ export type FleetFilter = {
   swVersion: string;
   sort: string;
   cursor: string;
+};
+
+/** The profiles that were in force on a device: the newest 100. */
+export const listProfilesOf = async (
+  uuid: string,
+  signal?: AbortSignal,
+): Promise<ProfileSpan[]> => {
+  const path = `/v2/devices/${uuid}/profiles`;
+  return (await call<{ profiles: ProfileSpan[] }>('GET', path, { signal })).body.profiles;
 };
 
 /** Devices on a page. */

@@ -11,6 +11,7 @@ export type { ErrorCode } from '../../../errors.ts';
 export type { RejectionReason } from '../../../contract/uplink.ts';
 export type { Configuration, Sense } from '../../../contract/configuration.ts';
 export type { ListedProfile } from '../../../profiles/queries.ts';
+export type { ProfileSpan } from '../../../profiles/history.ts';
 export type { Purpose } from '../../../contract/purpose.ts';
 export type { LateSense } from '../../../measurements/late.ts';
 export type { BucketView, LatestView, MeasurementView } from '../../../measurements/schema.ts';
