@@ -60,7 +60,7 @@ create index former_profile_content_ended on former_profile_content (ended_at);
 create function keep_former_content() returns trigger language plpgsql as $$
 begin
   -- Only what was in force somewhere is kept, and nothing of an account that is being deleted.
-  if exists (select from account where id = old.account_id) and exists (
+  if exists (select from account where id = old.account_id and removed_at is null) and exists (
     select from profile p join device_profile_span s on s.profile_id = p.id where p.content_id = old.id
   ) then
     insert into former_profile_content (id, account_id, bytes, purposes, ended_at)
