@@ -9,7 +9,7 @@ const posts = listDocumentedRoutes().filter(
   ({ method, auth }) => method === 'post' && auth === 'account',
 );
 
-/** Requests that have no further effect when they are repeated, and one that opens a stream. */
+/** Requests that have no further effect when they are repeated, and some that open a stream. */
 const needNone = [
   'acknowledgeAlarm',
   'closeAlarm',
@@ -20,6 +20,7 @@ const needNone = [
   'previewDeviceAction',
   'restoreConfigurationVersion',
   'restorePurposeVersion',
+  'runBacktest',
 ];
 
 /** Their answers name nothing that a second request would create anew. */

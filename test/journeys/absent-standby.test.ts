@@ -182,7 +182,7 @@ const measured: Commits = {
   first: 'device_state measurement series',
   again: '(device_state )?measurement( series)?',
 };
-const muted = 'account_audit device_mute notification';
+const muted = 'account_audit device_mute( message_bundle)? notification';
 
 /**
  * Distinguishes each sending's commit from the service's own commits, which wait for the standby too. If the second
