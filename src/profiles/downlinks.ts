@@ -321,14 +321,23 @@ type StoredAnswer = {
 
 /**
  * Stores answers in ingest's transaction, which has locked the devices' states. A profile that becomes current replaces
- * the previous one. If there are several answers for one profile, the last one counts.
+ * the previous one, also if the device then rejects it: it has none from then on. If there are several answers for one
+ * profile, the last one counts.
  */
 export async function saveProfileAnswers(tx: Sql, changes: readonly StoredAnswer[]): Promise<void> {
-  const last = [...new Map(changes.map((c) => [`${c.deviceId} ${c.pId}`, c])).values()];
-  const current = last.filter(({ state }) => state === 'current');
-  if (current.length > 0) await replaceCurrent(tx, current);
-  if (last.length > 0) await saveAnswers(tx, last);
+  const current = lastOf(changes.filter(({ state }) => state === 'current'));
+  if (current.length > 0) {
+    await replaceCurrent(tx, current);
+    await saveAnswers(tx, current);
+  }
+  const rejected = lastOf(changes).filter(({ state }) => state === 'rejected');
+  if (rejected.length > 0) await saveAnswers(tx, rejected);
 }
+
+/** The last answer for each profile of each device. */
+const lastOf = (changes: readonly StoredAnswer[]): StoredAnswer[] => [
+  ...new Map(changes.map((c) => [`${c.deviceId} ${c.pId}`, c])).values(),
+];
 
 async function replaceCurrent(tx: Sql, changes: StoredAnswer[]): Promise<void> {
   await tx.query({

@@ -79,7 +79,7 @@ export function testBeingTold(world: () => World): void {
     await human.click(button('Aufschieben'));
     await human.click(page.getByRole('dialog').getByRole('button', { name: 'Aufschieben' }));
     await page
-      .getByText('Ist der Alarm nach dem Aufschub noch offen, wird erneut benachrichtigt')
+      .getByText('Ist der Alarm nach dem Aufschub noch offen, wird erneut jemand benachrichtigt')
       .waitFor();
     await human.click(button('Quittieren'));
     await human.click(page.getByRole('link', { name: 'Quittierte Alarme anzeigen' }));
