@@ -5,7 +5,7 @@ import type { ProfileSpan, Sense } from '../../api/types.ts';
 import { Answered } from '../../parts/panel.tsx';
 import { formatFullTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import { sayNames } from './profile-tab.tsx';
+import { sayNames } from './tab.ts';
 import { Purposes } from './purposes.tsx';
 
 type FormerProps = { uuid: string; senses: ReadonlyMap<string, Sense> };

@@ -7,7 +7,7 @@ import { formatFullTime, formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import type { FormerProfiles as FormerPart } from './former-profiles.tsx';
 import type { Purposes as PurposesPart } from './purposes.tsx';
-import type { TabProps } from './tab.ts';
+import { sayNames, type TabProps } from './tab.ts';
 
 type Profile = OneDevice['profiles'][number];
 
@@ -94,11 +94,3 @@ function contentsOf({ currentProfile, pendingProfile }: DescribedDevice): Map<st
   const known = [currentProfile, pendingProfile].flatMap((each) => ('pId' in each ? [each] : []));
   return new Map(known.map(({ pId, purposes }) => [pId, purposes]));
 }
-
-/** The names of a profile's purposes. */
-export const sayNames = (
-  purposes: readonly Pick<Purpose, 'puId' | 'name'>[] | undefined,
-): string =>
-  purposes
-    ? purposes.map(({ name, puId }) => name || t('profile.purpose', { id: puId })).join(', ')
-    : t('profile.unnamed');

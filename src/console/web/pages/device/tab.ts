@@ -1,5 +1,6 @@
-import type { DescribedDevice, Sense } from '../../api/types.ts';
+import type { DescribedDevice, Purpose, Sense } from '../../api/types.ts';
 import { hereWith } from '../../app/router.ts';
+import { t } from '../../text/t.ts';
 
 export type CurrentProfile = Extract<DescribedDevice['currentProfile'], { pId: string }>;
 
@@ -14,3 +15,11 @@ export type TabProps = {
 
 /** The URL of another tab of this device. The chart keeps its range; parameters of the current tab are removed. */
 export const toTab = (tab: string): string => hereWith({ tab, cursor: '', sense: '' });
+
+/** The names of a profile's purposes. */
+export const sayNames = (
+  purposes: readonly Pick<Purpose, 'puId' | 'name'>[] | undefined,
+): string =>
+  purposes
+    ? purposes.map(({ name, puId }) => name || t('profile.purpose', { id: puId })).join(', ')
+    : t('profile.unnamed');

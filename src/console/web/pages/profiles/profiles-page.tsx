@@ -16,7 +16,7 @@ import { profiles as de } from '../../text/de/profiles.ts';
 import { profiles as en } from '../../text/en/profiles.ts';
 import { count, t, textsOf } from '../../text/t.ts';
 import type { Purposes as PurposesPart } from '../device/purposes.tsx';
-import { sayNames } from '../device/profile-tab.tsx';
+import { sayNames } from '../device/tab.ts';
 import { Pager } from '../fleet/fleet-page.tsx';
 import { JobsPanel } from '../fleet/jobs.tsx';
 import { LabelLimits } from './label-limits.tsx';
