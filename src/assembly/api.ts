@@ -399,7 +399,7 @@ function createListListening({
       if (first === undefined) continue;
       const at = { sinceTs, nowTs: clock() };
       const listening = await findConnectorUptime(db, first, at, leaderOf);
-      for (const id of ids) found.set(id, listening ?? { gaps: [] });
+      for (const id of ids) found.set(id, listening);
     }
     return found;
   };

@@ -375,7 +375,11 @@ export function lateRoute({ db, getDeviceId, exports }: LateRouteDeps): Route {
       const deviceId = await getDeviceId(accountId, params.deviceAuthUuid);
       const wanted = query.senses?.length ? query.senses : undefined;
       const all = await listMeasuredSenses(db, deviceId, wanted);
-      const left = all.slice(all.findIndex(({ sId }) => sId === cursor) + 1);
+      // The sense where the page before ended may be gone; they are in the order of their bytes.
+      const left =
+        cursor === undefined
+          ? all
+          : all.filter(({ sId }) => Buffer.compare(Buffer.from(sId), Buffer.from(cursor)) > 0);
       const page = left.slice(0, limit);
       const last = page.at(-1);
       if (last && left.length > page.length) linkNext(request, last.sId);

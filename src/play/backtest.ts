@@ -52,8 +52,7 @@ export async function* runBacktest(
   const profile = compileProfile('', candidate);
   const other =
     against !== null && against !== 'recorded' ? compileProfile('', against.purposes) : null;
-  const longestMs = Math.max(...[profile, other].map((one) => (one ? longestTimeOf(one) : 0)));
-  const playedFromTs = startTs - Math.min(longestMs, 31 * dayMs);
+  const playedFromTs = findPlayedFrom(backtest);
   const total = { devices: 0, values: 0, firings: 0, moves: 0, alarms: 0, differences: 0 };
   yield { kind: 'started', playedFromTs, startTs, endTs, devices: devices.length };
   for (const device of devices) {
@@ -65,6 +64,18 @@ export async function* runBacktest(
     yield { kind: 'device', deviceAuthUuid: device.uuid, ...summary };
   }
   yield { kind: 'done', ...total };
+}
+
+/** Where playing begins, ms: before the range by the longest time that a cause looks back, at most 31 days. */
+export function findPlayedFrom({
+  candidate,
+  against,
+  startTs,
+}: Pick<Backtest, 'candidate' | 'against' | 'startTs'>): number {
+  const sides = [candidate];
+  if (against !== null && against !== 'recorded') sides.push(against.purposes);
+  const longestMs = Math.max(...sides.map((one) => longestTimeOf(compileProfile('', one))));
+  return startTs - Math.min(longestMs, 31 * dayMs);
 }
 
 /** The longest time that evidence of this profile can have collected over, ms. */
@@ -204,8 +215,9 @@ function take(player: Player, side: Side, startTs: number): Line[] {
     ...player.events.splice(0).map((event) => lineOf(event, true)),
     ...player.unrecorded.splice(0).map((event) => lineOf(event, false)),
   ].filter(({ arrivedTs, engine }) => (arrivedTs ?? engine.ts) >= startTs);
-  for (const { kind, engine } of lines)
-    if (kind === 'firing' && side.firings.length < mostCompared) {
+  for (const { kind, engine, record } of lines)
+    // What is not recorded could not be found among what was.
+    if (kind === 'firing' && record === true && side.firings.length < mostCompared) {
       const { puId, stId, evId, ts } = engine;
       side.firings.push({ puId, stId, evId, ts });
     }
@@ -226,6 +238,7 @@ function lineOf(event: RecordedEvent, record: boolean) {
       newValue,
       oldValue,
       arrivedTs: undefined,
+      record: undefined,
     };
   }
   const { cause, why, arrivedTs } = event;
@@ -242,6 +255,8 @@ function takeAlarms(alarms: readonly Alarm[], side: Side, startTs: number): Line
   });
 }
 
+/** Of one firing or alarm, so many that begin before it, and after it, may be its partner. */
+const mostCandidates = 16;
 /** Two that are farther apart are not the same, ms. */
 const apartMs = 300_000;
 
@@ -272,7 +287,11 @@ function compareOne(own: readonly Spanned[], theirs: readonly Spanned[]): Differ
   for (const [a, one] of own.entries()) {
     // Firings that lie before this one are before all later ones, too; an alarm may last until then.
     while (from < ordered.length && isOver(ordered[from] as Spanned, one)) from += 1;
-    for (let b = from; b < ordered.length; b += 1) {
+    // Those that begin closest are enough: where there are more, each has one of its own.
+    let nearest = from;
+    while (nearest < ordered.length && (ordered[nearest] as Spanned).ts < one.ts) nearest += 1;
+    const last = Math.min(ordered.length, nearest + mostCandidates);
+    for (let b = Math.max(from, nearest - mostCandidates); b < last; b += 1) {
       const another = ordered[b] as Spanned;
       if (another.ts > endOf(one) + apartMs) break;
       const overlapMs = Math.min(endOf(one), endOf(another)) - Math.max(one.ts, another.ts);

@@ -164,7 +164,7 @@ export async function* walkArrivals(
       yield { measurements, isKnown: measurements.every(({ isKnown }) => isKnown) };
 }
 
-/** Whether arrivals of the device began anew in that range, because the clock was set back. */
+/** Whether arrivals of the device came twice in that range, because the clock was set back. */
 export async function hasBreak(
   sql: Sql,
   deviceId: number,
@@ -174,7 +174,8 @@ export async function hasBreak(
     name: 'play-breaks',
     text: `
       select from device_input
-       where device_id = $1 and arrived >= $2 and arrived < $3 and kind = 'break'
+       where device_id = $1 and arrived < $3 and kind = 'break'
+         and greatest(arrived, (body->>'lastTs')::bigint) >= $2
        limit 1`,
     values: [deviceId, fromTs, untilTs],
   });

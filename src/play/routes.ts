@@ -13,7 +13,7 @@ import { labelsOf } from '../http/router.ts';
 import { FairBudget } from '../lib/fair-budget.ts';
 import { ndjsonType } from '../lib/text.ts';
 import type { Exports } from '../quotas/exports.ts';
-import type { Backtest } from './backtest.ts';
+import { type Backtest, findPlayedFrom } from './backtest.ts';
 import {
   type AskedProfile,
   backtestExample,
@@ -41,8 +41,10 @@ type BacktestDeps = {
 const mostValues = 50_000_000;
 const mostDevices = 10_000;
 /** Threads of this process, and how long an account waits for one. */
-const mostThreads = 4;
+const mostThreads = 2;
 const waitMs = 10_000;
+/** A thread whose lines nobody reads for so long ends: others wait for it. */
+const unreadMs = 30_000;
 
 /** What a rule would have done: an addition to the specification. */
 export function backtestRoutes(deps: BacktestDeps): Route[] {
@@ -80,9 +82,11 @@ export function backtestRoutes(deps: BacktestDeps): Route[] {
             : { purposes: await deps.readProfile(accountId, body.against) };
         const filter = { uuids: body.devices, label: body.label, labels };
         const devices = await listAskedDevices(deps.db, accountId, filter, { labelPath: 'label' });
-        await refuseTooManyOf(deps.db, devices, { startTs, endTs });
+        const playedFromTs = findPlayedFrom({ candidate, against, startTs });
+        const passes = against === null || against === 'recorded' ? 1 : 2;
+        await refuseTooManyOf(deps.db, devices, { playedFromTs, endTs, passes });
         const ids = devices.map(({ id }) => id);
-        const listening = await deps.listListening(ids, startTs);
+        const listening = await deps.listListening(ids, playedFromTs);
         const backtest: Backtest = {
           candidate,
           against,
@@ -96,7 +100,8 @@ export function backtestRoutes(deps: BacktestDeps): Route[] {
           signal: request.signal,
           refuse: tooMany,
         });
-        const blocks = readBlocks({ backtest, database: deps.database, nowTs }, leave);
+        const work = { backtest, database: deps.database, nowTs };
+        const blocks = readBlocks(work, request.signal, leave);
         const run = deps.exports.run(accountId, request.signal, blocks);
         return stream(
           ndjsonType,
@@ -121,7 +126,7 @@ function refuseRange(startTs: number, endTs: number): void {
 async function refuseTooManyOf(
   sql: Sql,
   devices: readonly SelectedDevice[],
-  { startTs, endTs }: Pick<Backtest, 'startTs' | 'endTs'>,
+  { playedFromTs, endTs, passes }: { playedFromTs: number; endTs: number; passes: number },
 ): Promise<void> {
   if (devices.length > mostDevices)
     throw invalid([{ path: 'label', message: `expected at most ${mostDevices} devices` }]);
@@ -130,36 +135,59 @@ async function refuseTooManyOf(
       join measurement m on m.series_id = s.id
      where s.device_id = any($1::bigint[])
        and m.ts >= ms_to_timestamp($2) and m.ts < ms_to_timestamp($3::bigint + 1)`;
-  const values = [devices.map(({ id }) => id), startTs, endTs];
+  const values = [devices.map(({ id }) => id), playedFromTs, endTs];
   const instead = 'a shorter range or fewer devices';
-  await refuseTooMuch(sql, { text, values }, { most: mostValues, what: 'measurements', instead });
+  await refuseTooMuch(
+    sql,
+    { text, values },
+    { most: mostValues / passes, what: 'measurements', instead },
+  );
 }
 
 const tooMany = () =>
-  new DomainError('too-many-requests', 'Another backtest of the account is running.', {
+  new DomainError('too-many-requests', 'Other backtests are running: try again later.', {
     retryAfterSeconds: waitMs / 1_000,
   });
 
-/** The lines of a backtest, in blocks, from a thread that ends with them. */
-async function* readBlocks(work: BacktestWork, onEnd: () => void): AsyncGenerator<string> {
+/**
+ * The lines of a backtest, in blocks, from a thread that ends with them, with `signal`, or when nobody reads them.
+ * `onEnd` runs once.
+ */
+async function* readBlocks(
+  work: BacktestWork,
+  signal: AbortSignal,
+  onEnd: () => void,
+): AsyncGenerator<string> {
   const worker = new Worker(new URL('./worker.ts', import.meta.url), {
     workerData: work,
     resourceLimits: { maxOldGenerationSizeMb: 256 },
   });
+  let isOver = false;
+  const end = () => {
+    if (isOver) return;
+    isOver = true;
+    onEnd();
+    void worker.terminate();
+  };
+  signal.addEventListener('abort', end, { once: true });
   try {
     for (;;) {
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
       worker.postMessage('next');
-      const [block] = (await once(worker, 'message')) as [BacktestBlock];
+      const [block] = (await once(worker, 'message', { signal })) as [BacktestBlock];
       if ('failed' in block)
         throw new DomainError('unavailable', 'The backtest could not be finished.', {
           cause: new Error(block.failed),
         });
+      const unread = setTimeout(end, unreadMs);
       yield block.text;
+      clearTimeout(unread);
       if (block.isLast) return;
+      if (isOver)
+        throw new DomainError('unavailable', 'The backtest ended: nobody read its lines.');
     }
   } finally {
-    onEnd();
-    await worker.terminate();
+    signal.removeEventListener('abort', end);
+    end();
   }
 }

@@ -138,8 +138,9 @@ export async function removeUnused(tx: Sql, accountId: number): Promise<void> {
   );
 }
 
-/** The same for all accounts, one after another. */
+/** The same for all accounts, one after another. What fails for one of them is thrown after the others. */
 export async function removeUnusedProfiles(db: Database, signal: AbortSignal): Promise<void> {
+  const errors: unknown[] = [];
   for (const accountId of await listOwners(db)) {
     if (signal.aborted) return;
     await db
@@ -147,8 +148,10 @@ export async function removeUnusedProfiles(db: Database, signal: AbortSignal): P
         await lockUsage(tx, accountId);
         await removeUnused(tx, accountId);
       })
-      .catch(ignoreGone);
+      .catch(ignoreGone)
+      .catch((error: unknown) => void errors.push(error));
   }
+  if (errors.length > 0) throw errors[0];
 }
 
 /** The account was deleted meanwhile, with its profiles. */
@@ -244,7 +247,11 @@ export async function listProfiles(
           from profile_content c
          cross join lateral (
            select (count(*) filter (where w.state = 'current'))::integer as devices,
-                  (count(*) filter (where w.state in ${awaiting}))::integer as pending,
+                  (count(*) filter (where w.state in ${awaiting} and not exists (
+                     select from device_profile has
+                       join profile i on i.id = has.profile_id
+                      where has.device_id = w.device_id and has.state = 'current'
+                        and i.content_id = c.id)))::integer as pending,
                   (count(*) filter (where w.state = 'rejected' and not exists (
                      select from device_profile l
                        join profile i on i.id = l.profile_id

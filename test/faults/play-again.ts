@@ -24,7 +24,11 @@ export async function playAgain(databaseUrl: string, nowTs: () => number): Promi
   });
   try {
     const { rows } = await db.query<{ id: string; purposes: Purpose[] }>(
-      'select p.id, c.purposes from profile p join profile_content c on c.id = p.content_id',
+      `select p.id, coalesce(c.purposes, f.purposes) as purposes
+         from profile p
+         left join profile_content c on c.id = p.content_id
+         left join former_profile_content f on f.id = p.former_content_id
+        where num_nonnulls(c.id, f.id) > 0`,
     );
     const profiles = new Map<string, Profile>(
       rows.map(({ id, purposes }) => [id, compileProfile(id, purposes)]),

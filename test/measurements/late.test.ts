@@ -201,6 +201,9 @@ test('senses come page by page, and a request for too much says what is wrong', 
     next = page.next;
   }
   expect(found).toEqual(['0x01', '0x02']);
+  // The sense where a page ended may be gone by the time of the next.
+  const gone = Buffer.from(JSON.stringify('0x01.gone')).toString('base64url');
+  expect(await findLate(freezer, `cursor=${gone}`)).toMatchObject([{ sId: '0x02' }]);
   await expect(findLate(freezer, 'start=1&end=yesterday')).rejects.toThrow(/^400 /);
   expect(await findLate(freezer, '')).toHaveLength(2);
   expect(await findLate(freezer, `end=${now - 1_500}&senses=0x02`)).toMatchObject([

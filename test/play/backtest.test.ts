@@ -265,3 +265,28 @@ test('of one event, the closest are pairs, and each has one partner', () => {
     { ...at, ts: 0, earlierMs: 400_000 },
   ]);
 });
+
+test('ten thousand firings of one event, a second apart, are compared at once', () => {
+  const at = { puId: 1, stId: 1, evId: 1 };
+  const own = Array.from({ length: 10_000 }, (_, n) => ({ ...at, ts: n * 1_000 }));
+  expect(compare(own, own)).toEqual([]);
+  const later = own.map(({ ts, ...rest }) => ({ ...rest, ts: ts + 100 }));
+  const differences = compare(own, later);
+  expect(differences).toHaveLength(own.length);
+  expect(differences.every(({ earlierMs }) => earlierMs === 100)).toBe(true);
+});
+
+test('what an event notifies of but does not record is not missing among what was recorded', async () => {
+  const { deviceAuthUuid } = await register();
+  const purpose = warm(8);
+  for (const { events } of purpose.states) for (const event of events) event.eventLog = false;
+  await measured(deviceAuthUuid, [
+    [0, 9],
+    [20, 9],
+    [30, 1],
+  ]);
+  const asked = { candidate: { purposes: [purpose] }, devices: [deviceAuthUuid], start, end };
+  const lines = await backtest({ ...asked, against: 'recorded' });
+  expect(of(lines, 'firing')).toMatchObject([{ record: false }]);
+  expect(of(lines, 'difference')).toMatchObject([{ of: 'alarm', only: 'candidate' }]);
+});

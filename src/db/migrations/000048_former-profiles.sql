@@ -57,6 +57,7 @@ create table former_profile_content (
 create index former_profile_content_account on former_profile_content (account_id, ended_at, id);
 create index former_profile_content_ended on former_profile_content (ended_at);
 
+-- Before, because afterwards no profile names the content any more; the trimming is done once, after all of them.
 create function keep_former_content() returns trigger language plpgsql as $$
 begin
   -- Only what was in force somewhere is kept, and nothing of an account that is being deleted.
@@ -66,22 +67,34 @@ begin
     insert into former_profile_content (id, account_id, bytes, purposes, ended_at)
     values (old.id, old.account_id, old.bytes, old.purposes, now());
     update profile set former_content_id = old.id where content_id = old.id;
-    delete from former_profile_content
-     where account_id = old.account_id and id in (
-       select id from (
-         select id, sum(bytes) over (order by ended_at desc, id desc) as bytes_to_here
-           from former_profile_content where account_id = old.account_id
-       ) as placed
-       where bytes_to_here > 16777216 and id <> old.id);
   end if;
   return old;
 end $$;
 create trigger keep_former_content before delete on profile_content
   for each row execute function keep_former_content();
 
+create function trim_former_contents() returns trigger language plpgsql as $$
+begin
+  delete from former_profile_content
+   where id in (
+     select id from (
+       select f.id, sum(f.bytes) over (partition by f.account_id order by f.ended_at desc, f.id desc) as bytes_to_here,
+              row_number() over (partition by f.account_id order by f.ended_at desc, f.id desc) as nth
+         from former_profile_content f
+        where f.account_id in (select account_id from removed)
+     ) as placed
+     where nth > 1 and bytes_to_here > 16777216);
+  return null;
+end $$;
+create trigger trim_former_contents after delete on profile_content
+  referencing old table as removed
+  for each statement execute function trim_former_contents();
+
 -- Down Migration
 
+drop trigger trim_former_contents on profile_content;
 drop trigger keep_former_content on profile_content;
+drop function trim_former_contents();
 drop function keep_former_content();
 drop table former_profile_content;
 drop trigger keep_profile_span on device_profile;

@@ -115,7 +115,7 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.notTold.acknowledged': 'Niemand wurde benachrichtigt, weil der Alarm quittiert war.',
   'alarms.notTold.snoozed': 'Niemand wurde benachrichtigt, weil der Alarm aufgeschoben war.',
   'alarms.notTold.held-back':
-    'Niemand wurde benachrichtigt, weil das Konto seine Nachrichten für heute verbraucht hat.',
+    'Niemand wurde benachrichtigt, weil das Konto oder jeder Empfänger seine Nachrichten für heute schon hatte.',
   'alarms.notTold.not-allowed':
     'Niemand wurde benachrichtigt, weil dieses Konto solche Nachrichten nicht senden darf.',
   'alarms.notTold.not-configured':

@@ -109,7 +109,7 @@ export const alarms = {
   'alarms.notTold.acknowledged': 'Nobody was notified, because the alarm was acknowledged.',
   'alarms.notTold.snoozed': 'Nobody was notified, because the alarm was snoozed.',
   'alarms.notTold.held-back':
-    "Nobody was notified, because this account has used up today's messages.",
+    "Nobody was notified, because the day's messages of this account, or of each recipient, are used up.",
   'alarms.notTold.not-allowed':
     'Nobody was notified, because this account may not send such messages.',
   'alarms.notTold.not-configured':

@@ -110,7 +110,7 @@ function Groups({ query, target, onClose }: GroupsProps) {
           <>
             {(groups.length > 1 || first < 0) && (
               <fieldset class="groups">
-                <legend>{t('limits.differ')}</legend>
+                {groups.length > 1 && <legend>{t('limits.differ')}</legend>}
                 {groups.map((each, n) => (
                   <label key={n} class="check">
                     <input
