@@ -18,7 +18,7 @@ import {
 import { installProfile, uplink } from '../ingest/harness.ts';
 import { quotas } from '../notifications/fixtures.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
-import { played, recorded, rules } from './recorded.ts';
+import { played, playedAs, recorded, rules } from './recorded.ts';
 import { isLong, runs } from '../support/share.ts';
 
 /*
@@ -251,6 +251,20 @@ async function importValues(
   for (const { bus } of processes) bus.publish('device', device);
 }
 
+/** The arrivals of a device after these many others. */
+async function cutsOf({ deviceId }: DeviceIdentity, cut: readonly number[]): Promise<number[]> {
+  const { rows } = await database.db.query<{ arrived: number }>(
+    `select arrived from device_input where device_id = $1
+      union
+     select arrived from measurement join series s on s.id = series_id
+      where s.device_id = $1 and arrived is not null
+      order by arrived`,
+    [deviceId],
+  );
+  const arrivals = rows.map(({ arrived }) => arrived);
+  return cut.toSorted((a, b) => a - b).flatMap((at) => arrivals[at] ?? []);
+}
+
 const profile = fc.oneof(purposesInTime, purposes);
 
 const silent: Purpose = {
@@ -301,25 +315,30 @@ test('what was kept of a device gives what was recorded', async () => {
     fc.asyncProperty(
       fc.tuple(profile, profile),
       fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }),
-      async (profiles, steps) => {
+      fc.array(fc.nat(60), { maxLength: 3 }),
+      async (profiles, steps, cut) => {
         const { device, installed } = await live(profiles, steps);
-        const expected = await recorded(database.db, device);
-        expect(
-          await played(database.db, {
-            device,
-            profileOf: (pId) => installed.get(pId),
-            fromTs: now - 200_000,
-            untilTs: nowTs + 1_000_000,
-            pieceMs: 3_000_000,
-          }),
-        ).toEqual({ ...expected, caveats: [] });
+        const expected = { ...(await recorded(database.db, device)), caveats: [] };
+        const all = {
+          device,
+          profileOf: (pId: string) => installed.get(pId),
+          fromTs: now - 200_000,
+          untilTs: nowTs + 1_000_000,
+          pieceMs: 3_000_000,
+        };
+        expect(await played(database.db, all)).toEqual(expected);
+        const cuts = await cutsOf(device, cut);
+        expect(await played(database.db, { ...all, cuts })).toEqual(expected);
+        const candidate = compileProfile('', profiles[1] as Purpose[]);
+        const whole = await playedAs(database.db, candidate, all);
+        expect(await playedAs(database.db, candidate, { ...all, cuts })).toEqual(whole);
       },
     ),
     {
       numRuns: isLong ? 1_000 : runs(200),
       // About one random history in 800 still plays otherwise, which the nightly run looks for.
       ...(!isLong && { seed: 20_261_127 }),
-      examples: [[[[silent], [silent]], rejectedAfterSilence] as const],
+      examples: [[[[silent], [silent]], rejectedAfterSilence, [0, 1, 2]] as const],
     },
   );
 }, 600_000);

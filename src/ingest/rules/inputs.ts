@@ -40,13 +40,14 @@ export function noteGiven(deviceState: DeviceState, scope: MessageScope): Device
   return { ...deviceState, given: { ...given, isNoted: true } };
 }
 
-function givenOf(deviceState: DeviceState): Given {
+/** All that the device's evaluation depends on; without its evidence if that is longer than `longest`, in characters. */
+export function givenOf(deviceState: DeviceState, longest = longestRuntime): Given {
   const { current, pending, pendingTs, place, placeTs, reported, senses, runtime } = deviceState;
   const watched = [...deviceState.watched].flatMap(([sId, number]): [string, Newest][] => {
     const newest = deviceState.seen.get(number);
     return newest ? [[sId, newest]] : [];
   });
-  const isKept = current && runtime && evidenceLength(current.profile, runtime) <= longestRuntime;
+  const isKept = current && runtime && evidenceLength(current.profile, runtime) <= longest;
   return {
     pending: pending && { pId: pending.pId, ts: pendingTs ?? 0 },
     current: current && { pId: current.profile.pId, engine: current.engine },
