@@ -57,7 +57,7 @@ export type Caveat =
   | 'differs';
 
 /** Where a player stands between two arrivals, as JSON. `given`: null if nothing is known of the device yet. */
-export type SavedPlayer = {
+type SavedPlayer = {
   given: Given | null;
   waitingSenses: string[];
   runsTicks: boolean;

@@ -3,7 +3,7 @@ import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { Profile } from '../../src/engine/compile.ts';
 import { type Arrivals, playRecorded, walkArrivals } from '../../src/play/history.ts';
-import { Player, type SavedPlayer } from '../../src/play/player.ts';
+import { Player } from '../../src/play/player.ts';
 
 /** Events in the order in which they happened, and alarms, as they are compared. */
 export type History = { events: unknown[]; alarms: string[] };
@@ -113,7 +113,7 @@ async function inPieces(
     at = cut;
     events.push(...player.events.map(told));
     alarms.push(...player.alarms.filter((one) => one.closedTs !== null));
-    const saved = JSON.parse(JSON.stringify(player.save())) as SavedPlayer;
+    const saved = JSON.parse(JSON.stringify(player.save())) as ReturnType<Player['save']>;
     player = new Player({ device, limits: rules, rules });
     player.load(saved, profileOf);
   }

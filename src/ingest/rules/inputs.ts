@@ -40,7 +40,7 @@ export function noteGiven(deviceState: DeviceState, scope: MessageScope): Device
   return { ...deviceState, given: { ...given, isNoted: true } };
 }
 
-/** All that the device's evaluation depends on; without its evidence if that is longer than `longest`, in characters. */
+/** All that its evaluation depends on; without its evidence if that is longer than `longest`, in characters. */
 export function givenOf(deviceState: DeviceState, longest = longestRuntime): Given {
   const { current, pending, pendingTs, place, placeTs, reported, senses, runtime } = deviceState;
   const watched = [...deviceState.watched].flatMap(([sId, number]): [string, Newest][] => {
