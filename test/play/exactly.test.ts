@@ -329,7 +329,7 @@ test('what was kept of a device gives what was recorded', async () => {
         expect(await played(database.db, all)).toEqual(expected);
         const cuts = await cutsOf(device, cut);
         expect(await played(database.db, { ...all, cuts })).toEqual(expected);
-        const candidate = compileProfile('', profiles[1] as Purpose[]);
+        const candidate = compileProfile('', profiles[1]);
         const whole = await playedAs(database.db, candidate, all);
         expect(await playedAs(database.db, candidate, { ...all, cuts })).toEqual(whole);
       },
