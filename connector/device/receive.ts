@@ -21,13 +21,13 @@ import {
 } from '../../src/contract/uplink.ts';
 import { warnOfUnknown } from '../../src/contract/warnings.ts';
 import {
-  decodeUtf8,
   findJsonError,
   jsonPointer,
   maxJsonParts,
   measureJson,
   tellJsonError,
 } from '../../src/lib/json.ts';
+import { decodeUtf8 } from '../../src/lib/utf8.ts';
 import {
   checkInParts,
   describeIssue,
