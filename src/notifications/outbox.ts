@@ -122,8 +122,8 @@ const hostOf = `case when c.kind = 'webhook' then substring(c.address_normal fro
 /**
  * Claims the next messages. A recipient that is neither busy nor resting gets its most urgent due message, but no
  * message about an alarm before an earlier one. Each account's recipients go in order of who was served longest ago,
- * and so do the accounts, in each lane; one host of webhooks gets at most `perHost`. The row of the contact or recipient
- * is its lock, between processes too.
+ * and so do the accounts, in each lane; one host of webhooks gets at most `perHost`. The row of the contact or
+ * recipient is its lock, between processes too.
  */
 export async function claimMessages(
   sql: Sql,
