@@ -1,5 +1,5 @@
 import { type Answer, call } from './request.ts';
-import type { Purpose, PurposeVersion } from './types.ts';
+import type { Purpose } from './types.ts';
 
 const pathOf = (uuid: string) => `/v2/purposes/${uuid}`;
 
@@ -23,17 +23,3 @@ export const replacePurpose = async (
   (await call('PUT', pathOf(uuid), { query: { reason }, body, ifMatch: tag })).tag;
 
 export const deletePurpose = (uuid: string) => call('DELETE', pathOf(uuid));
-
-/** Its versions, newest first. */
-export const listVersions = async (uuid: string, signal?: AbortSignal): Promise<PurposeVersion[]> =>
-  (await call<{ versions: PurposeVersion[] }>('GET', `${pathOf(uuid)}/versions`, { signal })).body
-    .versions;
-
-export const getVersion = async (
-  uuid: string,
-  version: number,
-  signal?: AbortSignal,
-): Promise<unknown> => (await call('GET', `${pathOf(uuid)}/versions/${version}`, { signal })).body;
-
-export const restoreVersion = (uuid: string, version: number) =>
-  call('POST', `${pathOf(uuid)}/versions/${version}/restore`);

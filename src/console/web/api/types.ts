@@ -13,7 +13,6 @@ export type { OverStat } from '../../../contract/values.ts';
 export type { Configuration, Sense } from '../../../contract/configuration.ts';
 export type { ListedProfile } from '../../../profiles/queries.ts';
 export type { ProfileSpan } from '../../../profiles/history.ts';
-export type { VersionEntry as PurposeVersion } from '../../../versions/versions.ts';
 export type { Purpose } from '../../../contract/purpose.ts';
 export type { LateSense } from '../../../measurements/late.ts';
 export type { BucketView, LatestView, MeasurementView } from '../../../measurements/schema.ts';

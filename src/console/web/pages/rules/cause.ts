@@ -28,7 +28,7 @@ export const comparisons = [
   'inside',
   'away',
 ] as const;
-export type Comparison = (typeof comparisons)[number];
+type Comparison = (typeof comparisons)[number];
 
 /** A cause as a sentence: "when `sId` is above `least` for `forMs`". */
 export type Sentence = {

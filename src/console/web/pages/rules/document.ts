@@ -100,7 +100,7 @@ export function addState(rule: Rule, name: string): { rule: Rule; selected: Sele
 /** A condition of a sensor, to begin with. */
 export const newCause = (sId: string): Members => ({ sId, orderId: 1, thresholds: { isGt: 0 } });
 
-/** Adds an event to a state: it is recorded, opens an alarm and notifies people; `gotoStId`: it moves the device instead. */
+/** Adds an event to a state, with an alarm that people are notified of. `gotoStId`: it moves the device instead. */
 export function addEvent(
   rule: Rule,
   { stId }: Selected,

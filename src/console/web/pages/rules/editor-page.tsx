@@ -216,7 +216,7 @@ function useUndoKeys(setHistory: (change: (before: History) => History) => void)
   }, []);
 }
 
-/** The sensors that the rule is written for: those of a device of the account, named in the URL, or of the first one. */
+/** The sensors that the rule is written for: those of the device that the URL names, or of the first one. */
 function useSenses(): ReadonlyMap<string, Sense> {
   const uuid = useSample();
   const { data } = useQuery(`rule-senses/${uuid}`, async (signal) =>

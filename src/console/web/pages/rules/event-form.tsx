@@ -18,7 +18,7 @@ import type { Finding } from '../../engine/check.ts';
 import { text } from './texts.ts';
 import { Icon } from '../../parts/icon.tsx';
 
-export type Change = (path: Path, value: unknown, key?: string) => void;
+type Change = (path: Path, value: unknown, key?: string) => void;
 
 type EventFormProps = {
   rule: Rule;

@@ -1,7 +1,7 @@
 import { Icon } from '../../parts/icon.tsx';
 import { t } from '../../text/t.ts';
 import type { Finding } from '../../engine/check.ts';
-import { membersOf, pathOf, type Rule, type Selected, type State, valueAt } from './document.ts';
+import { pathOf, type Rule, type Selected, type State, valueAt } from './document.ts';
 import { isBelow, nameOfEvent, nameOfState } from './event-form.tsx';
 import { text } from './texts.ts';
 
@@ -57,15 +57,3 @@ export function StateCard({ rule, state, selected, findings, onSelect }: CardPro
     </>
   );
 }
-
-/** Where the events of a rule lead, within it. */
-export const movesOf = ({ states }: Rule): { from: number; to: number; evId: number }[] =>
-  states.flatMap(({ stId, events }) =>
-    events.flatMap((event) => {
-      const { gotoStId, gotoPuId } = membersOf(valueAt(event, ['actions', 'engine']));
-      const isWithin = typeof gotoStId === 'number' && gotoPuId === undefined;
-      return isWithin && states.some((state) => state.stId === gotoStId)
-        ? [{ from: stId, to: gotoStId, evId: event.evId }]
-        : [];
-    }),
-  );
