@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { OverStat } from './values.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /** The place in a profile where an event originates; specification section 6. `ts` in milliseconds. */
@@ -22,7 +23,7 @@ export type CauseDetail = {
    * Set if the compared number is a statistic over this period (`over`), or a difference from the first value
    * (`relative`).
    */
-  over?: { ms: number; stat: 'avg' | 'sum' | 'delta' };
+  over?: { ms: number; stat: OverStat };
   relative?: true;
   negate: boolean;
   matched: number;

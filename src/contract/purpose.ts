@@ -3,7 +3,16 @@ import type { Problem } from '../errors.ts';
 import { countJsonBytes } from '../lib/json.ts';
 import { Actions, listPhoneMessages } from './actions.ts';
 import type { Configuration } from './configuration.ts';
-import { duration, integer, integer32, oneMinute, oneSecond, Position, Text } from './values.ts';
+import {
+  duration,
+  integer,
+  integer32,
+  oneMinute,
+  oneSecond,
+  OverStat,
+  Position,
+  Text,
+} from './values.ts';
 
 /** A problem in how the parts of a purpose fit together. */
 type StructuralProblem = { path: (string | number)[]; message: string };
@@ -234,7 +243,7 @@ export const Cause = z
             "Measurements older than this, relative to the event's newest, do not count, in ms.",
         }),
         over: z
-          .object({ ms: duration(oneMinute), stat: z.enum(['avg', 'sum', 'delta']) })
+          .object({ ms: duration(oneMinute), stat: OverStat })
           .meta({ id: 'OverTime' })
           .optional()
           .meta({

@@ -29,6 +29,10 @@ export function duration(least: Limit, most: Limit = longest) {
 export const oneSecond: Limit = { ms: 1_000, words: '1 s' };
 export const oneMinute: Limit = { ms: 60_000, words: '1 minute' };
 
+/** What a cause can compare of the values of a period in place of each value; `stddev` is that of the population. */
+export const OverStat = z.enum(['avg', 'sum', 'delta', 'min', 'max', 'stddev']);
+export type OverStat = z.infer<typeof OverStat>;
+
 /**
  * A string that every store accepts unchanged: no NUL (PostgreSQL has none in text) and no half of a surrogate pair
  * (UTF-8 has none).

@@ -1,4 +1,4 @@
-import type { Position } from '../contract/values.ts';
+import type { OverStat, Position } from '../contract/values.ts';
 
 /** Outcomes per word: shifted words stay V8 small integers, and a word makes five characters of base64. */
 export const wordBits = 30;
@@ -40,10 +40,20 @@ export function countOnes(word: number): number {
 }
 
 /** What a cause compares over a window of `ms` milliseconds. */
-export type Over = { ms: number; stat: 'avg' | 'sum' | 'delta' };
+export type Over = { ms: number; stat: OverStat };
 
-/** The values of one part of a window. `at`: the part's number since the Unix epoch. */
-type Bin = { at: number; sum: number; count: number; first: number; last: number };
+/**
+ * The values of one part of a window. `at`: the part's number since the Unix epoch. `more`: what the statistic needs
+ * besides: `min` and `max` that value, `stddev` the mean and the sum of squared differences from it; else nothing.
+ */
+type Bin = {
+  at: number;
+  sum: number;
+  count: number;
+  first: number;
+  last: number;
+  more: readonly number[];
+};
 
 /** The values of the last 12 parts, oldest first. `sinceT`: the time of the first value that the cause evaluated. */
 export type Bins = { sinceT: number; list: readonly Bin[] };
@@ -51,15 +61,16 @@ export type Bins = { sinceT: number; list: readonly Bin[] };
 const binCount = 12;
 
 /** The bins with one more value, which must not be older than those they hold. */
-export function addToBins(bins: Bins | null, { ms }: Over, t: number, val: number): Bins {
+export function addToBins(bins: Bins | null, { ms, stat }: Over, t: number, val: number): Bins {
   const at = Math.floor(t / Math.ceil(ms / binCount));
   const list = (bins?.list ?? []).filter((bin) => bin.at > at - binCount);
   const last = list.at(-1);
   if (last?.at === at) {
     const sum = finite(last.sum + val);
-    list[list.length - 1] = { ...last, sum, count: last.count + 1, last: val };
+    const more = joined(stat, last, { count: 1, more: moreOf(stat, val) });
+    list[list.length - 1] = { ...last, sum, count: last.count + 1, last: val, more };
   } else {
-    list.push({ at, sum: val, count: 1, first: val, last: val });
+    list.push({ at, sum: val, count: 1, first: val, last: val, more: moreOf(stat, val) });
   }
   return { sinceT: bins?.sinceT ?? t, list };
 }
@@ -68,6 +79,7 @@ export function addToBins(bins: Bins | null, { ms }: Over, t: number, val: numbe
 export function statisticOf({ sinceT, list }: Bins, { ms, stat }: Over, t: number): number | null {
   if (t - sinceT < ms / 2) return null;
   if (stat === 'delta') return finite((list.at(-1)?.last ?? 0) - (list[0]?.first ?? 0));
+  if (stat === 'min' || stat === 'max' || stat === 'stddev') return spreadOf(list, stat);
   let [sum, count] = [0, 0];
   // Oldest first, because sums of floating-point numbers depend on the order.
   for (const bin of list) {
@@ -76,6 +88,41 @@ export function statisticOf({ sinceT, list }: Bins, { ms, stat }: Over, t: numbe
   }
   return stat === 'sum' ? sum : sum / count;
 }
+
+type Part = Pick<Bin, 'count' | 'more'>;
+const nothingMore: Bin['more'] = [];
+
+/** What a statistic needs of one value besides what every bin has. */
+function moreOf(stat: OverStat, val: number): Bin['more'] {
+  if (stat === 'stddev') return [val, 0];
+  return stat === 'min' || stat === 'max' ? [val] : nothingMore;
+}
+
+/** The same of the values of two parts; of `stddev` by Chan's formula, which loses little by rounding. */
+function joined(stat: OverStat, one: Part, other: Part): Bin['more'] {
+  const [first = 0, ofOne = 0] = one.more;
+  const [second = 0, ofOther = 0] = other.more;
+  if (stat === 'min') return [Math.min(first, second)];
+  if (stat === 'max') return [Math.max(first, second)];
+  if (stat !== 'stddev') return nothingMore;
+  const count = one.count + other.count;
+  const apart = finite(second - first);
+  const mean = finite(first + finite((apart * other.count) / count));
+  const between = finite(((apart * apart) / count) * one.count * other.count);
+  return [mean, finite(finite(ofOne + ofOther) + between)];
+}
+
+/** `list` has at least one bin. */
+function spreadOf(list: readonly Part[], stat: 'min' | 'max' | 'stddev'): number {
+  const { count, more } = list.reduce((one: Part, other: Part) => {
+    return { count: one.count + other.count, more: joined(stat, one, other) };
+  });
+  return stat === 'stddev' ? Math.sqrt((more[1] ?? 0) / count) : (more[0] ?? 0);
+}
+
+/** Whether bins, as they were stored, have what the statistic needs: an earlier version knew fewer statistics. */
+export const haveMore = ({ list }: Bins, { stat }: Over): boolean =>
+  list.every(({ more }) => more.length === moreOf(stat, 0).length);
 
 /** Limits a number to what JSON can hold, which has no infinity. */
 export function finite(number: number): number {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { NotNotified } from '../contract/event.ts';
 import { Thresholds } from '../contract/purpose.ts';
-import { lastOf, Position } from '../contract/values.ts';
+import { lastOf, OverStat, Position } from '../contract/values.ts';
 import { statisticOf } from './arithmetic.ts';
 import {
   type CompiledCause,
@@ -22,10 +22,7 @@ const timeMembers = {
   forMs: z.int().optional(),
   noneForMs: z.int().optional(),
   maxAgeMs: z.int().optional(),
-  over: z
-    .object({ ms: z.int(), stat: z.enum(['avg', 'sum', 'delta']) })
-    .meta({ id: 'OverTimeExplanation' })
-    .optional(),
+  over: z.object({ ms: z.int(), stat: OverStat }).meta({ id: 'OverTimeExplanation' }).optional(),
   /** When the run of `forMs` began, by its measurement, or the silence of `noneForMs`; absent if there is none. */
   sinceTs: z.int().optional(),
   /** When it will hold if nothing happens before. */
@@ -250,7 +247,14 @@ function describeStatistic({ over, statistic, collectedMs = 0 }: CauseExplanatio
   return `${what} is compared after half that time: ${describeProgress(collectedMs, over.ms / 2)}`;
 }
 
-const nouns = { avg: 'average', sum: 'sum', delta: 'change' } as const;
+const nouns: Record<OverStat, string> = {
+  avg: 'average',
+  sum: 'sum',
+  delta: 'change',
+  min: 'minimum',
+  max: 'maximum',
+  stddev: 'standard deviation',
+};
 
 function describeCount(cause: CauseExplanation): string {
   const { matched, of, needed, missing, holds } = cause;

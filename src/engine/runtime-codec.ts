@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Measurement } from '../contract/values.ts';
-import { noWords, wordBits, wordsOfWindow } from './arithmetic.ts';
+import { type Bins, haveMore, noWords, wordBits, wordsOfWindow } from './arithmetic.ts';
 import { decodeBegun, encodeBegun, notBegun, type StoredBegun } from './begin.ts';
 import type { CompiledCause, LiveEvent, Profile } from './compile.ts';
 import { Evaluator } from './evaluator.ts';
@@ -90,7 +90,7 @@ function readEvent(
   const isInEpisode = began === 1;
   const read = { causes, isInEpisode, lately: readLately(event, lately), time: null, holding: 0 };
   if (event.isTimed)
-    return withTime(event, read, decodeTime(time === 0 ? null : time, causes.length));
+    return withTime(event, read, decodeTime(time === 0 ? null : time, event.causes));
   read.holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
   return read;
 }
@@ -184,13 +184,22 @@ function agreedOf({ agreed }: OldCause): Agreed | undefined {
 /** What `encodeTime` writes for an event: the newest time, and each cause's evidence; 0 if it has none. */
 type StoredTime = [newestT: number | null, ...causes: (0 | StoredCauseTime)[]];
 
+type StoredBin = [
+  at: number,
+  sum: number,
+  count: number,
+  first: number,
+  last: number,
+  ...more: number[],
+];
+
 type StoredCauseTime = [
   lastT: number | null,
   agreedT: number | null,
   compared: number | null,
   run: 0 | [sinceT: number, newestT: number, ageMs: number, isComplete: 0 | 1, ...due: number[]],
   silence: 0 | [sinceTs: number, completeTs: number | null],
-  bins: 0 | [sinceT: number, ...list: [number, number, number, number, number][]],
+  bins: 0 | [sinceT: number, ...list: StoredBin[]],
   outcomeTs: 0 | number[],
   lately: 0 | [t: number, agrees: 0 | 1][],
 ];
@@ -201,12 +210,12 @@ function encodeTime({ newestT, causes }: EventTime): StoredTime | null {
   return [newestT, ...causes.map((time) => (time ? encodeCauseTime(time) : 0))];
 }
 
-/** `count`: the event's causes. `stored`: null if nothing was written. */
-function decodeTime(stored: StoredTime | null, count: number): EventTime {
+/** `live`: the event's causes. `stored`: null if nothing was written. */
+function decodeTime(stored: StoredTime | null, live: readonly CompiledCause[]): EventTime {
   const [newestT, ...causes] = stored ?? [null];
-  const decoded = Array.from({ length: count }, (_, index) => {
-    const cause = causes[index] ?? 0;
-    return cause === 0 ? null : decodeCause(cause);
+  const decoded = live.map((cause, index) => {
+    const given = causes[index] ?? 0;
+    return given === 0 ? null : decodeCause(cause, given);
   });
   return { newestT, causes: decoded };
 }
@@ -230,8 +239,8 @@ function encodeCauseTime(time: CauseTime): StoredCauseTime {
     bins
       ? [
           bins.sinceT,
-          ...bins.list.map(({ at, sum, count, first, last }) => {
-            return [at, sum, count, first, last] as [number, number, number, number, number];
+          ...bins.list.map(({ at, sum, count, first, last, more }): StoredBin => {
+            return [at, sum, count, first, last, ...more];
           }),
         ]
       : 0,
@@ -240,15 +249,17 @@ function encodeCauseTime(time: CauseTime): StoredCauseTime {
   ];
 }
 
-function decodeCause(stored: StoredCauseTime): CauseTime {
-  const [lastT, agreedT, compared, run, silence, bins, outcomeTs, lately] = stored;
+function decodeCause({ time }: CompiledCause, stored: StoredCauseTime): CauseTime {
+  const [lastT, agreedT, compared, run, silence, storedBins, outcomeTs, lately] = stored;
+  const bins = storedBins === 0 ? null : decodeBins(storedBins);
+  const areWhole = bins !== null && time?.over && haveMore(bins, time.over);
   return {
     lastT,
     agreedT,
     compared: compared ?? undefined,
     run: run === 0 ? null : decodeRun(run),
     silence: silence === 0 ? null : { sinceTs: silence[0], completeTs: silence[1] },
-    bins: bins === 0 ? null : decodeBins(bins),
+    bins: areWhole ? bins : null,
     outcomeTs: outcomeTs === 0 ? null : sums(outcomeTs),
     lately:
       lately === 0
@@ -265,8 +276,10 @@ function decodeRun([sinceT, newestT, newestAgeMs, complete, t, ts]: Exclude<
   return { sinceT, newestT, newestAgeMs, due, isComplete: complete === 1 };
 }
 
-function decodeBins([sinceT, ...list]: Exclude<StoredCauseTime[5], 0>): CauseTime['bins'] {
-  const bins = list.map(([at, sum, count, first, last]) => ({ at, sum, count, first, last }));
+function decodeBins([sinceT, ...list]: Exclude<StoredCauseTime[5], 0>): Bins {
+  const bins = list.map(([at, sum, count, first, last, ...more]) => {
+    return { at, sum, count, first, last, more };
+  });
   return { sinceT, list: bins };
 }
 

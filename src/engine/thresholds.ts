@@ -85,6 +85,7 @@ function comparedWithin(
     Math.min(Number.MAX_VALUE, high),
   ];
   if (relative || stat === 'delta') return within(min - max, max - min);
+  if (stat === 'stddev') return within(0, (max - min) / 2);
   // The number of values is unknown: a sum has a lower bound only if no value is below 0; likewise an upper bound.
   if (stat === 'sum') return within(min < 0 ? -Infinity : min, max > 0 ? Infinity : max);
   return within(min, max);

@@ -16,6 +16,7 @@ import { encodeRuntime, readRuntime } from '../engine/runtime-codec.ts';
 import { type Runtime, startRuntime } from '../engine/runtime.ts';
 import { apply, planDue } from '../ingest/rules/apply.ts';
 import type { DeviceInput, Given, PlacedInput } from '../ingest/rules/device-input.ts';
+import { givenOf } from '../ingest/rules/inputs.ts';
 import {
   type ApplyLimits,
   Budget,
@@ -55,6 +56,15 @@ export type Caveat =
   | 'device-engine'
   | 'differs';
 
+/** Where a player stands between two arrivals, as JSON. `given`: null if nothing is known of the device yet. */
+type SavedPlayer = {
+  given: Given | null;
+  waitingSenses: string[];
+  runsTicks: boolean;
+  alarms: Alarm[];
+  caveats: Caveat[];
+};
+
 type PlayerOptions = {
   device: DeviceIdentity;
   limits: Pick<ApplyLimits, 'ringMaxAgeMs'>;
@@ -76,7 +86,7 @@ export class Player {
   readonly alarms: Alarm[] = [];
   readonly caveats = new Set<Caveat>();
   readonly #options: PlayerOptions;
-  readonly #draft: DeviceDraft;
+  #draft: DeviceDraft;
   #state: DeviceState;
   /** Whether something is known of the device. */
   #isBegun = false;
@@ -88,8 +98,43 @@ export class Player {
   constructor(options: PlayerOptions) {
     this.#options = options;
     this.#state = unknownDevice(options.device);
-    const before = { open: [], lasting: [], snoozes: [], mute: null, carried: null };
-    this.#draft = beginDraft(before, { options: options.rules, nowTs: 0, asks: [] });
+    this.#draft = this.#draftOf([]);
+  }
+
+  #draftOf(open: Alarm[]): DeviceDraft {
+    const before = { open, lasting: [], snoozes: [], mute: null, carried: null };
+    return beginDraft(before, { options: this.#options.rules, nowTs: 0, asks: [] });
+  }
+
+  /**
+   * Where it stands, so that another player can go on from there (`load`) as this one would. What resulted so far is
+   * not part of that, except alarms that are open.
+   */
+  save(): SavedPlayer {
+    const { waitingSenses } = this.#state;
+    return {
+      given: this.#isBegun ? givenOf(this.#state, Infinity) : null,
+      waitingSenses: [...(waitingSenses ?? [])],
+      runsTicks: this.#runsTicks,
+      alarms: this.alarms.filter(({ closedTs }) => closedTs === null).map((one) => ({ ...one })),
+      caveats: [...this.caveats],
+    };
+  }
+
+  /** Goes on from where another player stood. `profileOf`: as for `take`; `listening`: as for `begin`. */
+  load(
+    { given, waitingSenses, runsTicks, alarms, caveats }: SavedPlayer,
+    profileOf: (pId: string) => Profile | undefined,
+    listening?: Listening,
+  ): void {
+    for (const caveat of caveats) this.caveats.add(caveat);
+    this.#runsTicks = runsTicks;
+    this.#listening = listening;
+    if (given) this.#give(given, profileOf);
+    if (waitingSenses.length > 0)
+      this.#state = { ...this.#state, waitingSenses: new Set(waitingSenses) };
+    this.#draft = this.#draftOf(alarms);
+    for (const { alarm } of this.#draft.open.values()) this.alarms.push(alarm);
   }
 
   /** Begins with a profile that becomes current at that time, ms, and whose ticks run when they are due. */
@@ -146,13 +191,16 @@ export class Player {
   }
 
   #tick(body: (DeviceInput & { kind: 'tick' })['body'], arrived: number): void {
-    const { isTick = false, doubtMs = 0, gaps = [], isCut } = body ?? {};
+    const { isTick = false, doubtMs = 0, gaps = [], isCut, budget: began } = body ?? {};
     if (isCut) this.caveats.add('cut-gaps');
-    this.#apply({ kind: 'tick' }, arrived, {
+    const budget = new Budget(began?.limit ?? Infinity);
+    budget.spent = began?.spent ?? 0;
+    const known = {
       listeningOf: () => ({ gaps }),
       // Nothing is later than that, so nothing is brought back: only a tick of its own does so.
       doubtSpanMs: () => (isTick ? doubtMs : Infinity),
-    });
+    };
+    this.#apply({ kind: 'tick' }, arrived, known, budget);
   }
 
   #give(given: Given, profileOf: (pId: string) => Profile | undefined): void {
@@ -192,6 +240,7 @@ export class Player {
     content: Parameters<typeof apply>[1]['content'],
     arrivedTs: WallMs,
     also: Partial<ApplyLimits> = {},
+    budget = new Budget(Infinity),
   ): void {
     const limits: ApplyLimits = {
       ...openLimits,
@@ -205,7 +254,7 @@ export class Player {
     // Only what counted is given here, so it counts again.
     const reported = content.kind === 'state' ? null : this.#state.reported;
     const before = { ...this.#state, arrival: null, reported };
-    const { deviceState } = apply(before, fragment, rows, limits, new Budget(Infinity), null);
+    const { deviceState } = apply(before, fragment, rows, limits, budget, null);
     const isTimed = this.#runsTicks && deviceState.current?.profile.isTimed;
     const next = isTimed
       ? planDue(deviceState, { arrivedTs, isTick: false }, limits).deviceState

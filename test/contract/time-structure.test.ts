@@ -88,7 +88,7 @@ test.each([
   ['/noneForMs', { noneForMs: 0 }],
   ['/maxAgeMs', { maxAgeMs: 1_000.5 }],
   ['/over/ms', { over: { ms: 59_999, stat: 'avg' } }],
-  ['/over/stat', { over: { ms: minute, stat: 'max' } }],
+  ['/over/stat', { over: { ms: minute, stat: 'median' } }],
   ['/over/stat', { over: { ms: minute } }],
   ['/over', { over: minute }],
 ])('refused at %s: %j', (path, threshold) => {

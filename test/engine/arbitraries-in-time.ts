@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Measurement } from '../../src/contract/values.ts';
+import { type Measurement, OverStat } from '../../src/contract/values.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import { optional, purposesOf, rarely, sId, thresholds } from './arbitraries.ts';
 import type { Gap } from './reference/due.ts';
@@ -13,7 +13,7 @@ const forMs = seconds(1, 2, 5, 60, 300);
 const maxAgeMs = seconds(1, 3, 10, 60, 600);
 const over = fc.record({
   ms: fc.constantFrom(60_000, 100_001, 600_000),
-  stat: fc.constantFrom('avg', 'sum', 'delta'),
+  stat: fc.constantFrom(...OverStat.options),
 });
 const compares = { negate: rarely, decimalAcc: optional(fc.integer({ min: 0, max: 2 })) };
 const measurement = optional(fc.record({ count: optional(fc.integer({ min: 0, max: 5 })) }));

@@ -67,6 +67,16 @@ describe('a cause in words:', () => {
       'change over 1 h is compared after half that time: 20 of 30 minutes',
       { over: hour, collectedMs: 20 * minute, seen },
     ],
+    ...(
+      [
+        ['minimum', 'min'],
+        ['maximum', 'max'],
+        ['standard deviation', 'stddev'],
+      ] as const
+    ).map(([noun, stat]): [string, Partial<CauseExplanation>] => [
+      `${noun} over 1 h 3: does not agree`,
+      { over: { ...hour, stat }, statistic: 3, seen, of: 1 },
+    ]),
     ['change over 1 h -3.2: does not agree', { over: hour, statistic: -3.2, seen, of: 1 }],
     [
       'average over 1 h 9.5: agrees for 3 of 10 minutes, holds in 1 min',

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Profile } from '../../src/engine/compile.ts';
 import { explain } from '../../src/engine/explain.ts';
 import { encodeRuntime, readRuntime, type StoredRuntime } from '../../src/engine/runtime-codec.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
@@ -75,5 +76,30 @@ test('windows of a thousand outcomes are short', () => {
   expect(readRuntime(long, JSON.parse(text) as StoredRuntime)).toStrictEqual(runtime);
   expect(explain(long, runtime, {}).events[0]?.causes).toMatchObject([
     { of: 1_000, matched: 857, agreed: { ts: 1_499 } },
+  ]);
+});
+
+test('a statistic begins anew where an earlier version did not keep what it needs', () => {
+  const minute = 60_000;
+  const smallest = (stat: string) => ({
+    sId: '0x1',
+    threshold: { over: { ms: 60 * minute, stat } },
+    thresholds: { isLt: 5 },
+  });
+  // An earlier version takes a statistic that it does not know for an average, and keeps as much.
+  const [earlier, now] = ['avg', 'min'].map((stat) =>
+    profileOf(purposeWith({ evId: 1, causes: [smallest(stat)] })),
+  ) as [Profile, Profile];
+  const stream = [0, 10, 20, 35].map((at) => number(1 + at, at * minute));
+  const stored = JSON.parse(encodeRuntime(earlier, run(earlier, stream).runtime)) as StoredRuntime;
+  expect(explain(earlier, readRuntime(earlier, stored), {}).events[0]?.causes).toMatchObject([
+    { statistic: 17.25 },
+  ]);
+  expect(explain(now, readRuntime(now, stored), {}).events[0]?.causes).toMatchObject([
+    { collectedMs: 0 },
+  ]);
+  const own = JSON.parse(encodeRuntime(now, run(now, stream).runtime)) as StoredRuntime;
+  expect(explain(now, readRuntime(now, own), {}).events[0]?.causes).toMatchObject([
+    { statistic: 1 },
   ]);
 });

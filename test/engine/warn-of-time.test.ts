@@ -162,6 +162,9 @@ describe('the range of a sense limits what a statistic can become:', () => {
     ['delta', { isGt: 100 }],
     ['delta', { isLt: -100 }],
     ['sum', { isLt: 0 }],
+    ['min', { isGt: 100 }],
+    ['max', { isLt: 0 }],
+    ['stddev', { isGt: 50 }],
   ])('no %s meets %j', (stat, thresholds) => {
     expect(saidOf([over(stat, thresholds)], {}, tank)['']).toMatch(never);
     expect(saidOf([over(stat, thresholds)])).toEqual({});
@@ -172,8 +175,15 @@ describe('the range of a sense limits what a statistic can become:', () => {
     ['delta', { isLt: -99 }],
     ['delta', { isGt: 99 }],
     ['sum', { isGt: 5_000 }],
+    ['min', { isGt: 99 }],
+    ['max', { isLt: 1 }],
+    ['stddev', { isGt: 49 }],
   ])('but a %s can meet %j', (stat, thresholds) => {
     expect(saidOf([over(stat, thresholds)], {}, tank)).toEqual({});
+  });
+
+  test('no standard deviation is below 0, whatever the range', () => {
+    expect(saidOf([over('stddev', { isLt: 0 })])['']).toMatch(/no value satisfies its cause/);
   });
 
   test('sums of values below 0 have no lower limit', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { AlarmDecider } from '../../src/alarms/decide.ts';
-import type { Purpose } from '../../src/contract/purpose.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
 import type { DeviceIdentity, Item, SentMeasurement, Uplink } from '../../src/contract/uplink.ts';
 import { compileProfile, type Profile } from '../../src/engine/compile.ts';
 import { noteImported } from '../../src/ingest/imported.ts';
@@ -18,7 +18,7 @@ import {
 import { installProfile, uplink } from '../ingest/harness.ts';
 import { quotas } from '../notifications/fixtures.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
-import { played, recorded, rules } from './recorded.ts';
+import { played, playedAs, recorded, rules } from './recorded.ts';
 import { isLong, runs } from '../support/share.ts';
 
 /*
@@ -251,33 +251,30 @@ async function importValues(
   for (const { bus } of processes) bus.publish('device', device);
 }
 
+/** The arrivals of a device after these many others. */
+async function cutsOf({ deviceId }: DeviceIdentity, cut: readonly number[]): Promise<number[]> {
+  const { rows } = await database.db.query<{ arrived: number }>(
+    `select arrived from device_input where device_id = $1
+      union
+     select arrived from measurement join series s on s.id = series_id
+      where s.device_id = $1 and arrived is not null
+      order by arrived`,
+    [deviceId],
+  );
+  const arrivals = rows.map(({ arrived }) => arrived);
+  return cut.toSorted((a, b) => a - b).flatMap((at) => arrivals[at] ?? []);
+}
+
 const profile = fc.oneof(purposesInTime, purposes);
 
-const silent: Purpose = {
-  puId: 0,
-  initStId: 0,
-  states: [
-    {
-      stId: 0,
-      isGlobal: false,
-      events: [
-        {
-          evId: 0,
-          eventLog: false,
-          actions: {},
-          causes: [
-            {
-              sId: '0x1',
-              senseLog: false,
-              threshold: { noneForMs: 1_000, negate: false, relative: false },
-              thresholds: {},
-            },
-          ],
-        },
-      ],
-    },
-  ],
-};
+const watching = (threshold: object, thresholds: object) =>
+  Purpose.parse({
+    puId: 0,
+    initStId: 0,
+    states: [{ stId: 0, events: [{ evId: 0, causes: [{ sId: '0x1', threshold, thresholds }] }] }],
+  });
+const silent = watching({ noneForMs: 1_000 }, {});
+const above = watching({}, { isGt: 0 });
 /** Its silence makes the second profile current, and the device then rejects it: the first one is over. */
 const rejectedAfterSilence: Step[] = [
   {
@@ -296,30 +293,90 @@ const rejectedAfterSilence: Step[] = [
   },
 ];
 
+const values = (...given: (typeof sent extends fc.Arbitrary<infer S> ? S : never)[]) => ({
+  kind: 'values' as const,
+  values: given,
+});
+const at = (afterMs: Step['afterMs'], what: Step['what']): Step => ({
+  afterMs,
+  by: 0,
+  underWayMs: 0,
+  what,
+});
+/** The newest value, which was ahead, does not say when the last one arrived; an import then has the device read anew. */
+const hiddenArrival: Step[] = [
+  at(0, values({ sId: '0x1', val: 0, agoMs: -10_001 })),
+  at(0, values({ sId: '0x1', val: 1, agoMs: 0 })),
+  at(1, values({ sId: '0x1', val: 1, agoMs: -1_000 })),
+  at(
+    0,
+    values({ sId: '0x1', val: 0, agoMs: null }, { sId: '0x1', val: { lat: 1, long: 0 }, agoMs: 0 }),
+  ),
+  at(0, { kind: 'import', values: [{ sId: '0x1', val: 0, agoMs: 0 }] }),
+  at(0, values({ sId: '0x1', val: 0, agoMs: -10_001 })),
+];
+
+/** Both wait for a time; what the first one does takes all that one transaction of the second process may. */
+const twoWaiting = Purpose.parse({
+  puId: 0,
+  initStId: 0,
+  states: [
+    {
+      stId: 0,
+      events: [
+        {
+          evId: 0,
+          actions: { engine: { gotoPuId: 0 } },
+          causes: [{ sId: '0x1', threshold: { forMs: 1_000 }, thresholds: { isAny: true } }],
+        },
+        {
+          evId: 1,
+          causes: [{ sId: '0x2', threshold: { forMs: 1_000 }, thresholds: { isGt: 0 } }],
+        },
+      ],
+    },
+  ],
+});
+const tickInTwo: Step[] = [
+  at(0, values({ sId: '0x2', val: 1, agoMs: -1_000 }, { sId: '0x1', val: 0, agoMs: null })),
+  { ...at(5_000_000, { kind: 'tick' }), by: 1 },
+  at(0, { kind: 'install', which: 0 }),
+  at(700, { kind: 'tick' }),
+];
+
 test('what was kept of a device gives what was recorded', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.tuple(profile, profile),
       fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }),
-      async (profiles, steps) => {
+      fc.array(fc.nat(60), { maxLength: 3 }),
+      async (profiles, steps, cut) => {
         const { device, installed } = await live(profiles, steps);
-        const expected = await recorded(database.db, device);
-        expect(
-          await played(database.db, {
-            device,
-            profileOf: (pId) => installed.get(pId),
-            fromTs: now - 200_000,
-            untilTs: nowTs + 1_000_000,
-            pieceMs: 3_000_000,
-          }),
-        ).toEqual({ ...expected, caveats: [] });
+        const expected = { ...(await recorded(database.db, device)), caveats: [] };
+        const all = {
+          device,
+          profileOf: (pId: string) => installed.get(pId),
+          fromTs: now - 200_000,
+          untilTs: nowTs + 1_000_000,
+          pieceMs: 3_000_000,
+        };
+        expect(await played(database.db, all)).toEqual(expected);
+        const cuts = await cutsOf(device, cut);
+        expect(await played(database.db, { ...all, cuts })).toEqual(expected);
+        const candidate = compileProfile('', profiles[1]);
+        const whole = await playedAs(database.db, candidate, all);
+        expect(await playedAs(database.db, candidate, { ...all, cuts })).toEqual(whole);
       },
     ),
     {
       numRuns: isLong ? 1_000 : runs(200),
       // About one random history in 800 still plays otherwise, which the nightly run looks for.
       ...(!isLong && { seed: 20_261_127 }),
-      examples: [[[[silent], [silent]], rejectedAfterSilence] as const],
+      examples: [
+        [[[silent], [silent]], rejectedAfterSilence, [0, 1, 2]] as const,
+        [[[above], [silent]], hiddenArrival, []] as const,
+        [[[twoWaiting], [silent]], tickInTwo, []] as const,
+      ],
     },
   );
 }, 600_000);

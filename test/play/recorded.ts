@@ -2,7 +2,7 @@ import type { Alarm } from '../../src/alarms/rules.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { Profile } from '../../src/engine/compile.ts';
-import { playRecorded } from '../../src/play/history.ts';
+import { type Arrivals, playRecorded, walkArrivals } from '../../src/play/history.ts';
 import { Player } from '../../src/play/player.ts';
 
 /** Events in the order in which they happened, and alarms, as they are compared. */
@@ -55,24 +55,73 @@ type PlayAll = {
   /** Alarms that time alone closes have closed by then; absent: nobody closed any. */
   closedTs?: number;
   pieceMs?: number;
+  /** Arrivals before which another player goes on, in order; absent: none. */
+  cuts?: readonly number[];
 };
 
+type Played = History & { caveats: string[] };
+
 /** What playing all that is kept of a device gives. */
-export async function played(
+export function played(
   db: Sql,
-  { device, profileOf, fromTs, untilTs, closedTs, pieceMs }: PlayAll,
-): Promise<History & { caveats: string[] }> {
+  { device, profileOf, fromTs, untilTs, closedTs, pieceMs, cuts = [] }: PlayAll,
+): Promise<Played> {
   const player = new Player({ device, limits: rules, rules });
-  await playRecorded(db, player, {
-    deviceId: device.deviceId,
-    arrivals: { fromTs, untilTs },
-    profileOf,
-    ...(pieceMs !== undefined && { pieceMs }),
-  });
+  const play = (one: Player, arrivals: Arrivals) =>
+    playRecorded(db, one, {
+      deviceId: device.deviceId,
+      arrivals,
+      profileOf,
+      ...(pieceMs !== undefined && { pieceMs }),
+    });
+  return inPieces(player, play, { device, profileOf, fromTs, untilTs, closedTs, cuts });
+}
+
+/** What a profile would have done that begins at `fromTs`. */
+export function playedAs(
+  db: Sql,
+  profile: Profile,
+  { device, fromTs, untilTs, cuts = [] }: Omit<PlayAll, 'profileOf' | 'closedTs' | 'pieceMs'>,
+): Promise<Played> {
+  const player = new Player({ device, limits: rules, rules });
+  player.begin(profile, fromTs);
+  const senses = [...profile.senses.keys()];
+  const play = async (one: Player, arrivals: Arrivals) => {
+    for await (const { measurements } of walkArrivals(db, device.deviceId, arrivals, senses))
+      one.measure(measurements);
+  };
+  const pieces = { device, profileOf: () => profile, fromTs, untilTs, closedTs: untilTs, cuts };
+  return inPieces(player, play, pieces);
+}
+
+/** Plays up to each cut, and goes on with another player, from what the one before saved. */
+async function inPieces(
+  first: Player,
+  play: (player: Player, arrivals: Arrivals) => Promise<void>,
+  pieces: Omit<PlayAll, 'pieceMs' | 'closedTs' | 'cuts'> & {
+    closedTs: number | undefined;
+    cuts: readonly number[];
+  },
+): Promise<Played> {
+  const { device, profileOf, fromTs, untilTs, closedTs, cuts } = pieces;
+  const events: unknown[] = [];
+  const alarms: Alarm[] = [];
+  let player = first;
+  let at = fromTs;
+  for (const cut of cuts) {
+    await play(player, { fromTs: at, untilTs: cut });
+    at = cut;
+    events.push(...player.events.map(told));
+    alarms.push(...player.alarms.filter((one) => one.closedTs !== null));
+    const saved = JSON.parse(JSON.stringify(player.save())) as ReturnType<Player['save']>;
+    player = new Player({ device, limits: rules, rules });
+    player.load(saved, profileOf);
+  }
+  await play(player, { fromTs: at, untilTs });
   if (closedTs !== undefined) player.end(closedTs);
   return {
-    events: player.events.map(told),
-    alarms: inOrder(player.alarms.map(shown)),
+    events: [...events, ...player.events.map(told)],
+    alarms: inOrder([...alarms, ...player.alarms].map(shown)),
     caveats: [...player.caveats],
   };
 }

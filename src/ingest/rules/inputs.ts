@@ -40,13 +40,14 @@ export function noteGiven(deviceState: DeviceState, scope: MessageScope): Device
   return { ...deviceState, given: { ...given, isNoted: true } };
 }
 
-function givenOf(deviceState: DeviceState): Given {
+/** All that its evaluation depends on; without its evidence if that is longer than `longest`, in characters. */
+export function givenOf(deviceState: DeviceState, longest = longestRuntime): Given {
   const { current, pending, pendingTs, place, placeTs, reported, senses, runtime } = deviceState;
   const watched = [...deviceState.watched].flatMap(([sId, number]): [string, Newest][] => {
     const newest = deviceState.seen.get(number);
     return newest ? [[sId, newest]] : [];
   });
-  const isKept = current && runtime && evidenceLength(current.profile, runtime) <= longestRuntime;
+  const isKept = current && runtime && evidenceLength(current.profile, runtime) <= longest;
   return {
     pending: pending && { pId: pending.pId, ts: pendingTs ?? 0 },
     current: current && { pId: current.profile.pId, engine: current.engine },
@@ -60,8 +61,12 @@ function givenOf(deviceState: DeviceState): Given {
   };
 }
 
-/** Notes that time alone changed a device. `before`: the device before that. */
-export function noteTick(before: DeviceState, scope: MessageScope, { isTick }: TickOptions): void {
+/** Notes that time alone changed a device. `before`: the device before that; `budget`: how it began if it is spent. */
+export function noteTick(
+  before: DeviceState,
+  scope: MessageScope,
+  { isTick, budget }: TickOptions,
+): void {
   const { limits } = scope;
   const doubtMs = limits.doubtSpanMs?.() ?? 0;
   const gaps = gapsThatMatter(before, limits.listeningOf?.(before.device));
@@ -70,11 +75,12 @@ export function noteTick(before: DeviceState, scope: MessageScope, { isTick }: T
     ...(isTick && doubtMs !== 0 && { doubtMs }),
     ...(gaps.length > 0 && { gaps: gaps.slice(-mostGaps) }),
     ...(gaps.length > mostGaps && { isCut: true as const }),
+    ...(budget && { budget }),
   };
   noteInput(before, { kind: 'tick', body: Object.keys(body).length > 0 ? body : null }, scope);
 }
 
-type TickOptions = { isTick: boolean };
+type TickOptions = { isTick: boolean; budget: TickInput['budget'] };
 
 /** Those that have ended before nothing of the device began do not count. */
 function gapsThatMatter(

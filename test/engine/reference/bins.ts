@@ -1,7 +1,8 @@
+import type { OverStat } from '../../../src/contract/values.ts';
 import { inPresentTime, timeIn, type Log } from './log.ts';
 
 type Number = { t: number; val: number };
-type Over = { ms: number; stat: 'avg' | 'sum' | 'delta' };
+type Over = { ms: number; stat: OverStat };
 
 /**
  * The statistic of what a cause took since its entry or re-entry, or since the clock was set right behind it, and of
@@ -28,10 +29,32 @@ export function statisticOf(log: Log, index: number, { ms, stat }: Over, more: N
   const within = numbers.filter((number) => binOf(number) > newest - 12);
   const bins = Map.groupBy(within, binOf);
   if (stat === 'delta') return finite(more.val - (within[0] as Number).val);
+  if (stat === 'min') return Math.min(...within.map(({ val }) => val));
+  if (stat === 'max') return Math.max(...within.map(({ val }) => val));
+  if (stat === 'stddev') {
+    const values = [...bins.values()].map((bin) =>
+      bin.map(({ val }) => spreadOfOne(val)).reduce(addSpread),
+    );
+    const { count, squares } = values.reduce(addSpread);
+    return Math.sqrt(squares / count);
+  }
   const sum = [...bins.values()]
     .map((bin) => bin.reduce((total, { val }) => finite(total + val), 0))
     .reduce((total, ofBin) => finite(total + ofBin), 0);
   return stat === 'sum' ? sum : sum / within.length;
+}
+
+/** The mean of some numbers, and the sum of the squares of their differences from it. */
+type Spread = { count: number; mean: number; squares: number };
+
+const spreadOfOne = (val: number): Spread => ({ count: 1, mean: val, squares: 0 });
+
+function addSpread(one: Spread, other: Spread): Spread {
+  const count = one.count + other.count;
+  const d = finite(other.mean - one.mean);
+  const mean = finite(one.mean + finite((d * other.count) / count));
+  const between = finite(((d * d) / count) * one.count * other.count);
+  return { count, mean, squares: finite(finite(one.squares + other.squares) + between) };
 }
 
 /** A number that is too large becomes the largest one. */

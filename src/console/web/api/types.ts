@@ -9,6 +9,7 @@ export type { ActionPreview, DeviceAction } from '../../../devices/actions-schem
 export type { Job, JobList } from '../../../jobs/jobs.ts';
 export type { ErrorCode } from '../../../errors.ts';
 export type { RejectionReason } from '../../../contract/uplink.ts';
+export type { OverStat } from '../../../contract/values.ts';
 export type { Configuration, Sense } from '../../../contract/configuration.ts';
 export type { ListedProfile } from '../../../profiles/queries.ts';
 export type { ProfileSpan } from '../../../profiles/history.ts';

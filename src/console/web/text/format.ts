@@ -1,3 +1,4 @@
+import type { OverStat } from '../api/types.ts';
 import { clock } from '../app/now.ts';
 import { accountOf } from '../app/session.ts';
 import { locale, t } from './t.ts';
@@ -107,7 +108,7 @@ export function formatDuration(ms: number): string {
 const format = (number: number, unit: string) =>
   new Intl.NumberFormat(locale(), { style: 'unit', unit, unitDisplay: 'short' }).format(number);
 
-type Over = { ms: number; stat: 'avg' | 'sum' | 'delta' };
+type Over = { ms: number; stat: OverStat };
 type Compared = { relative?: unknown; negate?: unknown; over?: unknown };
 
 /** The statistic that a cause compares in place of values; null: it compares values. */

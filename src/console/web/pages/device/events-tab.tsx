@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
 import { nameOfSense } from '../../api/devices.ts';
 import { listEvents } from '../../api/events.ts';
-import type { EventView, Sense } from '../../api/types.ts';
+import type { EventView, OverStat, Sense } from '../../api/types.ts';
 import { queryOf } from '../../app/router.ts';
 import { onStream } from '../../app/stream.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
@@ -94,7 +94,7 @@ type Why = {
   sId?: string;
   thresholds?: Record<string, unknown>;
   compared?: number;
-  over?: { ms: number; stat: 'avg' | 'sum' | 'delta' };
+  over?: { ms: number; stat: OverStat };
   relative?: boolean;
   negate?: boolean;
   matched?: number;

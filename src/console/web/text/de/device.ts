@@ -59,6 +59,9 @@ export const device: Record<keyof typeof enDevice, string> = {
   'event.over.avg': '{name} lag über {time} im Mittel bei {value}',
   'event.over.sum': '{name} ergab über {time} insgesamt {value}',
   'event.over.delta': '{name} hat sich über {time} um {value} geändert',
+  'event.over.min': '{name} war in {time} mindestens {value}',
+  'event.over.max': '{name} war in {time} höchstens {value}',
+  'event.over.stddev': '{name} schwankte über {time} um {value} (Standardabweichung)',
   'event.agreed': '{matched} der letzten {of} trafen zu, {needed} nötig',
   'event.unknown': 'Ereignis {id}',
   'rejection.todo.unknown-sense':

@@ -50,6 +50,9 @@ export const device = {
   'event.over.avg': '{name} averaged {value} over {time}',
   'event.over.sum': '{name} added up to {value} over {time}',
   'event.over.delta': '{name} changed by {value} over {time}',
+  'event.over.min': '{name} was at least {value} over {time}',
+  'event.over.max': '{name} was at most {value} over {time}',
+  'event.over.stddev': '{name} varied by {value} over {time} (standard deviation)',
   'event.agreed': '{matched} of the last {of} matched, {needed} needed',
   'event.unknown': 'Event {id}',
   'rejection.todo.unknown-sense':
