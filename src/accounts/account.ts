@@ -260,9 +260,9 @@ export async function deleteAccount(
   await deps.runFairly(asker, () =>
     giveWay((waitMs) =>
       deps.db.transaction(async (tx) => {
-        await lockAccount(tx, accountId);
         // Inserts for the account wait for this lock, and then find the account gone.
         await lockUsage(tx, accountId);
+        await lockAccount(tx, accountId);
         await deps.revokeSessions(accountId);
         await deps.forgetPersons(tx, accountId);
         await haltIngest(tx, waitMs);

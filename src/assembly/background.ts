@@ -1,3 +1,5 @@
+import type { DoneBy } from '../audit/audit.ts';
+import { randomUUID } from 'node:crypto';
 import { Gauge } from 'prom-client';
 import type { AccountsOptions } from '../accounts/account.ts';
 import { startMailer } from '../accounts/mailer.ts';
@@ -36,17 +38,12 @@ import { asDeliveryError } from '../notifications/channels/channel.ts';
 import { emailDriver, type EmailOptions } from '../notifications/channels/email.ts';
 import { enqueueQuotaNotice } from '../notifications/enqueue-direct.ts';
 import { createUndeliveredLog } from '../notifications/log.ts';
-import {
-  type AskedChange,
-  changeProfiles,
-  planChange,
-  previewChange,
-  type ProfileChange,
-  tellOf,
-} from '../profiles/change.ts';
+import { changeProfiles, planBack, type ProfileChange, tellOf } from '../profiles/change.ts';
 import { forgetOldDisplays } from '../profiles/downlinks.ts';
 import { forgetSpans } from '../profiles/history.ts';
 import { withLabelLimits } from '../profiles/label-limits.ts';
+import { type AskedChange, planChange } from '../profiles/plan.ts';
+import { previewChange } from '../profiles/preview.ts';
 import { removeUnusedProfiles } from '../profiles/queries.ts';
 import { compactActivity } from '../quotas/activity.ts';
 import { moreThan, type NearCounts, startQuotaWatch } from '../quotas/near.ts';
@@ -92,16 +89,24 @@ export function startJobs(shared: Shared, deps: JobDeps) {
     startJob: createStartJob({ db, limitsOf, believedTs, onStarted: runner.wake }),
     listJobDevices,
     findJobAlarms,
-    planChange: (tx: Sql, accountId: number, asked: AskedChange, by: WrittenBy) =>
+    planChange: (
+      tx: Sql,
+      of: { accountId: number; labels: readonly string[] | null },
+      asked: AskedChange,
+      by: WrittenBy,
+    ) =>
       planChange(
         tx,
         { quotas: config.quotas, limitsOf },
-        { accountId, asked, changeId: newUuid(), by },
+        { ...of, asked, changeId: newUuid(), by },
       ),
-    planBack: async (owner: JobOwner, jobId: string) => {
-      const action = (await findJobAction(db, owner, jobId)) as StoredAction | null;
+    planBack: async (tx: Sql, owner: JobOwner, jobId: string, by: DoneBy) => {
+      const action = (await findJobAction(tx, owner, jobId)) as StoredAction | null;
+      const uuids = await listJobDevices(tx, owner, jobId);
       const change = action?.change as ProfileChange | undefined;
-      return change ? { changeId: newUuid(), back: change.changeId } : null;
+      if (!change || !uuids) return null;
+      const { accountId } = owner;
+      return planBack(tx, { accountId, uuids, change, changeId: newUuid(), by });
     },
     planByLabel: () => ({ changeId: newUuid(), byLabel: 'also-own' }),
     previewChange: (of: Parameters<typeof previewChange>[1], asked: AskedChange) =>
@@ -121,6 +126,7 @@ export function startBacktests(shared: Shared, listListening: ListListening) {
     rules,
     listListening,
     clock,
+    newUuid: randomUUID,
     onError: (err) =>
       playLog.warn(
         { event: 'backtests.failed', err },

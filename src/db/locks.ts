@@ -35,6 +35,18 @@ export async function haltIngest(tx: Sql, waitMs: number): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
 }
 
+/** Statements of `work` wait at most `waitMs` for each lock, then fail as `cancelled`. */
+export async function withinLockTime(
+  tx: Sql,
+  waitMs: number,
+  work: () => Promise<void>,
+): Promise<void> {
+  const set = `select current_setting('lock_timeout') as before, set_config('lock_timeout', $1, true)`;
+  const { rows } = await tx.query<{ before: string }>(set, [`${waitMs}ms`]);
+  await work();
+  await tx.query(set, [rows[0]?.before ?? '0']);
+}
+
 /**
  * Runs work that halts ingest, and runs it again if it timed out: a transaction, or work that ends with `rollback to
  * savepoint`. Passes it the time for `haltIngest`. Rejects with the error of the last attempt.

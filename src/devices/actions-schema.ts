@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Severity } from '../contract/actions.ts';
 import { Purpose } from '../contract/purpose.ts';
 import { Labels, Text } from '../contract/values.ts';
 import { Warnings } from '../contract/warnings.ts';
@@ -53,8 +54,11 @@ const LimitChange = z
     stId: z.int(),
     evId: z.int(),
     cause: z.int().min(0).max(31).meta({ description: "Which of the event's causes, from 0." }),
-    threshold: numbers,
+    threshold: numbers.meta({
+      description: '`forMs`, the delay, also where there is none yet; 0 removes it.',
+    }),
     thresholds: numbers,
+    severity: Severity.optional().meta({ description: "How bad the event's alarm is." }),
     name: z
       .strictObject({ from: z.string(), to: Text.max(1_000) })
       .optional()
@@ -66,8 +70,39 @@ const LimitChange = z
   .meta({
     id: 'LimitChange',
     description:
-      'New numbers of a cause, by their names, and a new name of its event. Only what is there is replaced.',
+      'New numbers of a cause, by their names, and a new name or severity of its event. Only what is there is replaced.',
   });
+
+const changes = z.array(LimitChange).min(1).max(100);
+const purposeUuids = z.array(uuidParam).max(256);
+const purposes = z.array(Purpose).max(256);
+
+const LimitsOf = z
+  .object({
+    ifPId: uuidParam.nullable().meta({
+      description:
+        'A profile: devices that have it, or one with the same purposes. null: devices without a profile.',
+    }),
+    changes: changes.optional().meta({ description: 'For a profile.' }),
+    purposeUuids: purposeUuids.optional().meta({
+      description: 'For devices without a profile: stored purposes, which come first.',
+    }),
+    purposes: purposes.optional().meta({ description: 'For devices without a profile.' }),
+  })
+  .superRefine(({ ifPId, changes: changed, ...given }, context) => {
+    const say = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if ((ifPId === null) === (changed !== undefined))
+      say('changes', ifPId === null ? 'a device without a profile takes none' : 'is required');
+    for (const [path, value] of Object.entries(given))
+      if (ifPId !== null && value !== undefined) say(path, 'only without a profile');
+    if (ifPId === null && !given.purposeUuids?.length && !given.purposes?.length)
+      say('purposeUuids', 'expected at least one purpose, here or in purposes');
+  })
+  .meta({ id: 'LimitsOfProfile' });
+
+/** Profiles whose limits one action replaces. */
+const mostProfiles = 20;
 
 /** The body of POST /v2/devices/actions. */
 export const DeviceAction = z
@@ -82,11 +117,20 @@ export const DeviceAction = z
       description:
         'For limits: a profile. Only devices that have it, or one with the same purposes, change.',
     }),
-    changes: z.array(LimitChange).min(1).max(100).optional().meta({ description: 'For limits.' }),
-    purposeUuids: z.array(uuidParam).max(256).optional().meta({
+    changes: changes.optional().meta({ description: 'For limits.' }),
+    limits: z
+      .array(LimitsOf)
+      .min(1)
+      .max(mostProfiles)
+      .refine((all) => new Set(all.map(({ ifPId }) => ifPId)).size === all.length, {
+        message: 'each profile once',
+      })
+      .optional()
+      .meta({ description: 'For limits, in the place of ifPId and changes: of several profiles.' }),
+    purposeUuids: purposeUuids.optional().meta({
       description: 'For profile: stored purposes, which come first.',
     }),
-    purposes: z.array(Purpose).max(256).optional().meta({ description: 'For profile.' }),
+    purposes: purposes.optional().meta({ description: 'For profile.' }),
     deviceAuthUuids: z.array(uuidParam).min(1).max(mostDevices).optional(),
     filter: DeviceFilter.optional(),
     jobId: uuidParam.optional().meta({
@@ -102,14 +146,19 @@ export const DeviceAction = z
       say('untilTs', action === 'mute' ? 'expected a time' : `${action} takes none`);
     if (reason !== undefined && !takesReason.includes(action))
       say('reason', `${action} takes none`);
-    const { ifPId, changes, deviceAuthUuids, filter, jobId } = which;
-    for (const [path, value] of Object.entries({ ifPId, changes }))
-      if ((action === 'limits') !== (value !== undefined))
-        say(path, action === 'limits' ? 'is required' : `${action} takes none`);
-    const { purposeUuids, purposes } = which;
-    for (const [path, value] of Object.entries({ purposeUuids, purposes }))
+    const { deviceAuthUuids, filter, jobId, limits, ifPId, changes: changed } = which;
+    const takesOne = action === 'limits' && limits === undefined;
+    for (const [path, value] of Object.entries({ ifPId, changes: changed }))
+      if (takesOne !== (value !== undefined))
+        say(
+          path,
+          takesOne ? 'is required' : `${action} takes none${limits ? ' beside limits' : ''}`,
+        );
+    if (action !== 'limits' && limits !== undefined) say('limits', `${action} takes none`);
+    const given = { purposeUuids: which.purposeUuids, purposes: which.purposes };
+    for (const [path, value] of Object.entries(given))
       if (action !== 'profile' && value !== undefined) say(path, `${action} takes none`);
-    if (action === 'profile' && !purposeUuids?.length && !purposes?.length)
+    if (action === 'profile' && !given.purposeUuids?.length && !given.purposes?.length)
       say('purposeUuids', 'expected at least one purpose, here or in purposes');
     if (action === 'restore' && jobId === undefined) say('jobId', 'expected the job to undo');
     if ([deviceAuthUuids, filter, jobId].filter((given) => given !== undefined).length !== 1)
@@ -120,19 +169,36 @@ export type DeviceAction = z.output<typeof DeviceAction>;
 /** What is asked of the profiles of devices, by a body that is valid; null: nothing. */
 export function askedChange({
   ifPId,
-  changes,
-  purposeUuids,
-  purposes,
+  changes: changed,
+  limits,
+  ...given
 }: DeviceAction): AskedChange | null {
-  if (ifPId && changes) return { ifPId, changes };
-  if (!purposeUuids && !purposes) return null;
-  return { purposeUuids: purposeUuids ?? [], purposes: purposes ?? [] };
+  if (ifPId && changed) return { limits: [{ path: '', ifPId, changes: changed }] };
+  if (limits) return { limits: limits.map((each, n) => askedLimits(each, `/limits/${n}`)) };
+  return given.purposeUuids || given.purposes ? askedPurposes(given) : null;
 }
 
-/** `src/profiles` does it. */
+const askedLimits = (
+  { ifPId, changes: changed = [], ...given }: z.output<typeof LimitsOf>,
+  path: string,
+) =>
+  ifPId === null ? { path, ifPId, ...askedPurposes(given) } : { path, ifPId, changes: changed };
+
+const askedPurposes = (given: Pick<DeviceAction, 'purposeUuids' | 'purposes'>) => ({
+  purposeUuids: given.purposeUuids ?? [],
+  purposes: given.purposes ?? [],
+});
+
+type AskedPurposes = { purposeUuids: string[]; purposes: Purpose[] };
+
+/** `src/profiles` does it. `path`: of limits in the request. */
 export type AskedChange =
-  | { ifPId: string; changes: NonNullable<DeviceAction['changes']> }
-  | { purposeUuids: string[]; purposes: Purpose[] };
+  | {
+      limits: ({ path: string } & (
+        { ifPId: string; changes: z.output<typeof changes> } | ({ ifPId: null } & AskedPurposes)
+      ))[];
+    }
+  | AskedPurposes;
 
 /** What is stored of the action for its job. */
 export type StoredAction = {
@@ -157,6 +223,7 @@ export const ActionPreview = z.object({
     .array(
       z
         .object({
+          ifPId: z.guid().meta({ description: 'Of which profile.' }),
           puId: z.int(),
           stId: z.int(),
           evId: z.int(),
@@ -168,6 +235,7 @@ export const ActionPreview = z.object({
             .meta({ description: 'The name of the number.', example: 'isGt' }),
           from: z.number().optional(),
           to: z.number().optional(),
+          severity: z.object({ from: Severity, to: Severity }).optional(),
           name: z
             .object({ from: z.string(), to: z.string() })
             .optional()
@@ -176,7 +244,8 @@ export const ActionPreview = z.object({
         .meta({ id: 'LimitDifference' }),
     )
     .meta({
-      description: 'For limits: each number and name that changes, the same on all devices.',
+      description:
+        'For limits: each number, severity and name that changes, the same on all devices of a profile.',
     }),
   profiles: z
     .array(
@@ -196,7 +265,7 @@ export const ActionPreview = z.object({
     .meta({
       description:
         'The profiles that the devices have, each with its purposes once, most devices first. `goes`, `comes` and ' +
-        '`stays`, for profile: purposes, if the new profile is installed; absent beyond 4 MiB of purposes.',
+        '`stays`, for profile: purposes, if the new profile is installed; absent beyond 4 MiB of purposes, or 1 MiB of names.',
     }),
   devices: z
     .array(

@@ -49,15 +49,17 @@ export type ActionDeps = {
   /** Plans other profiles, and stores what is installed. Throws `not-found`, `invalid-input`, `quota-exceeded`. */
   planChange: (
     tx: Sql,
-    accountId: number,
+    of: { accountId: number; labels: readonly string[] | null },
     asked: AskedChange,
     by: DoneBy & { reason?: string | undefined },
   ) => Promise<{ change: object; names: string[] }>;
-  /** The way back from a job that changed profiles; null if there is no such job. */
+  /** The way back from a job that changed profiles, and its devices; null if there is no such job. */
   planBack: (
+    tx: Sql,
     owner: { accountId: number; keyId: string | null },
     jobId: string,
-  ) => Promise<object | null>;
+    by: DoneBy,
+  ) => Promise<{ change: object; devices: string[] } | null>;
   /** Gives devices the limits of their labels in the place of their own. */
   planByLabel: () => object;
   /** What a change would do with these devices. Throws as `planChange` does. */
@@ -84,7 +86,8 @@ export function actionsRoute(deps: ActionDeps): Route {
       'progress. The devices are those that match the filter now, those that are named, or ' +
       'those of a job that has ended. `label` and `unlabel` skip devices that they would not ' +
       'change. `limits` replaces numbers in the profile `ifPId`, on the devices that still have it or one with the ' +
-      'same purposes; on others it fails as `changed`. `profile` installs purposes on devices that do not have the same ' +
+      'same purposes; on others it fails as `changed`. It may do that with several profiles at once, and install ' +
+      'purposes on devices without a profile. `profile` installs purposes on devices that do not have the same ' +
       'already. `label-limits` gives devices the limits of their labels in the place of their own. `restore` with the `jobId` of one of these brings back the profile that each device had. ' +
       '`mute` and `unmute` also require the scope alarms:write. A key that is ' +
       'restricted to labels cannot change labels.',
@@ -102,6 +105,11 @@ export function actionsRoute(deps: ActionDeps): Route {
       if (untilTs !== undefined && !deps.isAhead(untilTs, request.receivedTs)) throw notAhead();
       const { accountId } = account;
       const select = async (tx: Sql) => {
+        if (action === 'restore' && jobId !== undefined) {
+          const back = await deps.planBack(tx, ownerOf(account), jobId, doneBy(account, request));
+          if (!back) throw forgotten();
+          return { devices: back.devices, more: { change: back.change } };
+        }
         const uuids = await findAsked(tx, deps, { account, body, nowTs: request.now() });
         const devices = labels
           ? await leaveOutLabelled(tx, { accountId, uuids, action, labels })
@@ -109,14 +117,12 @@ export function actionsRoute(deps: ActionDeps): Route {
         const asked = askedChange(body);
         if (!asked) return { devices };
         const by = { ...doneBy(account, request), reason };
-        const { change, names } = await deps.planChange(tx, accountId, asked, by);
+        const of = { accountId, labels: labelsOf(account) };
+        const { change, names } = await deps.planChange(tx, of, asked, by);
         return { devices, more: { change, ...(action === 'profile' ? { purposes: names } : {}) } };
       };
       return once<Started>(async (keep) => {
-        const isBack = action === 'restore' && jobId !== undefined;
-        const byLabel = action === 'label-limits' ? deps.planByLabel() : undefined;
-        const change = isBack ? await deps.planBack(ownerOf(account), jobId) : byLabel;
-        if (change === null) throw forgotten();
+        const change = action === 'label-limits' ? deps.planByLabel() : undefined;
         const job = {
           accountId,
           keyId: account.key ? account.sessionId : null,
@@ -160,12 +166,13 @@ export function previewRoute(deps: ActionDeps & { db: Sql }): Route {
       deviceAuthUuids: [exampleIds.device],
     },
     response: ActionPreview,
-    errors: [404],
+    errors: [403, 404],
     answerBytes: 8_388_608,
     handler: async ({ account, body, request }) => {
       const asked = askedChange(body);
       if (!asked) throw invalid([{ path: '/action', message: 'expected limits or profile' }]);
       const { accountId } = account;
+      checkPreview(account, body);
       return runFairly(accountId, async () => {
         const uuids = await findAsked(deps.db, deps, { account, body, nowTs: request.now() });
         const of = { accountId, uuids: uuids.slice(0, mostDevices), labels: labelsOf(account) };
@@ -222,6 +229,16 @@ function checkKey(account: Account, action: DeviceAction['action']): void {
       'The API key is restricted to devices with certain labels and cannot change labels.',
     );
 }
+
+/** Whoever may install purposes may see them. */
+function checkPreview({ key }: Account, { purposeUuids, limits }: DeviceAction): void {
+  const names = [{ purposeUuids }, ...(limits ?? [])].some(
+    (each) => 'purposeUuids' in each && each.purposeUuids?.length,
+  );
+  if (names && key && !key.scopes.some((scope) => showsPurposes.has(scope)))
+    throw new DomainError('forbidden', 'The API key lacks the scope purposes:read.');
+}
+const showsPurposes: ReadonlySet<string> = new Set(['purposes:read', 'devices:write']);
 
 const forgotten = () =>
   new DomainError(

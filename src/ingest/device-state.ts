@@ -7,7 +7,7 @@ import { addedTo, replay, type StoredRuntime } from '../engine/runtime-codec.ts'
 import type { Runtime } from '../engine/runtime.ts';
 import { findNewestArrived } from '../measurements/store.ts';
 import type { DeviceQueue } from './queue.ts';
-import { type Arrival, nextArrival, storedArrival } from './rules/arrival.ts';
+import { nextArrival, storedArrival } from './rules/arrival.ts';
 import { logOfRead } from './rules/evidence-log.ts';
 import {
   Budget,
@@ -17,8 +17,8 @@ import {
   type EvidenceLog,
   type Reported,
 } from './rules/model.ts';
-import { aheadMs } from './rules/watermark.ts';
-import { beginClocks, clocksOf } from './save-states.ts';
+import { aheadMs, type Watermark } from './rules/watermark.ts';
+import { beginClocks, clocksOf, type StoredClocks } from './save-states.ts';
 import {
   claimDueStates,
   claimStates,
@@ -88,12 +88,15 @@ export function createContextLoader(
     for (const deviceState of read) {
       const { deviceId } = deviceState.device;
       const waitingSenses = waiting.get(deviceId) ?? null;
-      const arrival = latestOf(deviceState.arrival, storedArrival(arrivedOf.get(deviceId) ?? null));
+      const clocksBefore = storedClocks.get(deviceId) ?? null;
+      const arrival = storedArrival(
+        latestOf(deviceState.arrival?.ts, arrivedOf.get(deviceId), arrivedOfClocks(clocksBefore)),
+      );
       // A message that was overtaken is evaluated as of what overtook it.
       const sentTs = arrivals.get(deviceId) ?? Infinity;
       const untilTs = nextArrival(arrival, sentTs, 1, nowTs).ts + aheadMs;
       const known = {
-        stored: storedClocks.get(deviceId) ?? null,
+        stored: clocksBefore,
         newest: newest.get(deviceId) ?? {},
         untilTs,
       };
@@ -105,8 +108,16 @@ export function createContextLoader(
   };
 }
 
-const latestOf = (one: Arrival | null, other: Arrival | null): Arrival | null =>
-  one && other ? (one.ts < other.ts ? other : one) : (one ?? other);
+function latestOf(...arrivals: (number | undefined)[]): number | null {
+  const known = arrivals.filter((ts) => ts !== undefined);
+  return known.length > 0 ? Math.max(...known) : null;
+}
+
+/** The latest arrival of what these watermarks were written with, ms. */
+function arrivedOfClocks(clocks: StoredClocks | null): number | undefined {
+  const states = Object.values(clocks ?? {}).map((state) => state as Partial<Watermark>);
+  return latestOf(...states.map(({ arrivedTs }) => arrivedTs)) ?? undefined;
+}
 
 async function claimAndList(
   tx: Sql,

@@ -35,7 +35,7 @@ export async function noteImported(
   const deviceIds = [...new Set(rows.map(({ deviceId }) => deviceId))];
   await lockDevices(tx, deviceIds);
   await claimStates(tx, deviceIds);
-  await noteAnew(tx, deviceIds);
+  await noteAnew(tx, deviceIds, arrivedTs);
   await saveClocksOf(tx, rows, arrivedTs, deviceIds);
 }
 

@@ -55,14 +55,18 @@ export async function keepLateHours(
   });
 }
 
-/** Makes ingest note what it reads of these devices next. Their rows are locked. */
-export async function noteAnew(tx: Sql, deviceIds: number[]): Promise<void> {
+/**
+ * Makes ingest note what it reads of these devices next, as arrived after that time (ms): the newest values may not say
+ * any more when they arrived. Their rows are locked.
+ */
+export async function noteAnew(tx: Sql, deviceIds: number[], arrivedTs: WallMs): Promise<void> {
   await tx.query({
     name: 'inputs-note-anew',
     text: `
-      update device_state set noted = ''
+      update device_state
+         set noted = '', arrived_at = greatest(arrived_at, ms_to_timestamp($2))
        where device_id = any($1::bigint[]) and noted is not null`,
-    values: [plainArray(deviceIds)],
+    values: [plainArray(deviceIds), arrivedTs],
   });
 }
 

@@ -235,8 +235,9 @@ export async function beginClocks(
   const states = begun.map((sId): [string, Watermark] => {
     const last = newest[sId];
     const { ts: clockTs = null, vals = [] } = before[sId] ?? {};
-    const state = { newestTs: last?.ts ?? 0, newestVal: lastOf(last), clockTs, vals, late: null };
-    return [sId, state];
+    const { arrivedTs } = (stored?.[sId] ?? {}) as Partial<Watermark>;
+    const newestNow = { newestTs: last?.ts ?? 0, newestVal: lastOf(last) };
+    return [sId, { ...newestNow, clockTs, vals, late: null, arrivedTs }];
   });
   await saveClocks(
     tx,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Actor, detailsOfDevices, insertEntry } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import { type DatabaseErrorKind, kindOf } from '../db/errors.ts';
-import { jobsLock } from '../db/locks.ts';
+import { jobsLock, withinLockTime } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Keep } from '../http/answer.ts';
@@ -71,8 +71,11 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
     if (!next) return false;
     const trial = trials.get(next.id) ?? firstTrial;
     const { limit, failures, reason } = trial;
-    const work: DoPiece = async (tx, piece) =>
-      failures < maxFailures ? doPiece(tx, piece) : { failed: failAll(piece, reason) };
+    let isItsTurn = false;
+    const work: DoPiece = async (tx, piece) => {
+      isItsTurn = true;
+      return failures < maxFailures ? doPiece(tx, piece) : { failed: failAll(piece, reason) };
+    };
     try {
       const done = await doIn(next, limit, work);
       if (limit * 2 >= mostAtOnce) trials.delete(next.id);
@@ -90,6 +93,8 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
         throw error;
       }
       await putOff;
+      // Somebody else works on the account: no device has failed.
+      if (!isItsTurn && kind === 'cancelled') return true;
       trials.set(next.id, afterFailure(trial, kind));
       onError(error);
     }
@@ -104,7 +109,7 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
     return db.transaction(async (tx) => {
       if (!(await isAlone(tx))) return 'others';
       // Before the job's row, because deleting the account takes the locks in the same order.
-      await lockUsage(tx, accountId);
+      await withinLockTime(tx, lockWaitMs, () => lockUsage(tx, accountId));
       const piece = await lockPiece(tx, id, limit);
       if (!piece) return null;
       const done = await work(tx, piece);
@@ -139,6 +144,9 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
   };
 }
 
+/** Jobs of other accounts wait while one waits for its account. */
+const lockWaitMs = 100;
+
 /** One process at a time, so that jobs take no more of the database if there are more processes. */
 async function isAlone(tx: Sql): Promise<boolean> {
   const { rows } = await tx.query<{ held: boolean }>(
@@ -160,6 +168,9 @@ const failAll = ({ uuids, alarmIds }: JobPiece, reason: string): Failure[] => [
 const isRunning = `state in ('running', 'acting')`;
 const isUnderWay = `state in ('running', 'acting', 'playing')`;
 const stateNow = `case when ${isUnderWay} then 'running' else state end`;
+
+/** How long a job's list of devices or alarms is kept after its end, so that the job can be undone. */
+const devicesKeptMs = 3_600_000;
 
 /** Failures of a job that are kept one by one. */
 const maxFailed = 1_000;
@@ -248,6 +259,7 @@ export type JobAction = {
   labels?: string[];
   untilTs?: number;
   pId?: string;
+  pIds?: string[];
   purposes?: string[];
 } & Record<string, unknown>;
 
@@ -363,7 +375,8 @@ type FoundEntry = Omit<FoundJob, 'failed' | 'failedMore'> & { failures: number }
 
 /** What is said of an action. The whole one may be long. */
 const saidAction = `json_build_object('action', action->'action', 'labels', action->'labels',
-  'untilTs', action->'untilTs', 'pId', action->'change'->'pId', 'purposes', action->'purposes')`;
+  'untilTs', action->'untilTs', 'pId', action->'change'->'pId',
+  'pIds', (select json_agg(i -> 'pId') from json_array_elements(action #> '{change,installs}') i), 'purposes', action->'purposes')`;
 const columns = `uuid as "jobId", ${saidAction} as action, ${stateNow} as state, done, total as of, created_at as "startedTs",
   ended_at as "endedTs"`;
 const isOwn = 'account_id = $1 and ($2::uuid is null or key_id = $2)';
@@ -414,7 +427,7 @@ export async function findJob(
 
 /**
  * The devices that a job processed, for undoing it; null if there is no such job, it is still running, or its devices
- * have been forgotten.
+ * have been forgotten. A job may have none: what it did besides can be undone for as long.
  */
 export async function listJobDevices(
   sql: Sql,
@@ -424,7 +437,9 @@ export async function listJobDevices(
   const { rows } = await sql.query<{ uuids: string[] }>(
     `select devices::text[] as uuids
        from job
-      where ${isOwn} and uuid = $3 and not ${isUnderWay} and cardinality(devices) > 0`,
+      where ${isOwn} and uuid = $3 and not ${isUnderWay}
+        and (cardinality(devices) > 0
+             or (total = 0 and ended_at > clock_timestamp() - interval '${devicesKeptMs} milliseconds'))`,
     [accountId, keyId, jobId],
   );
   return rows[0]?.uuids ?? null;
@@ -570,6 +585,9 @@ const common = {
   labels: z.array(z.string()).optional().meta({ description: 'For label and unlabel.' }),
   untilTs: timestamp.optional().meta({ description: 'For mute and snooze.' }),
   pId: z.guid().optional().meta({ description: 'For limits and profile: the new profile.' }),
+  pIds: z.array(z.guid()).optional().meta({
+    description: 'For limits of several profiles: the new ones, in their order.',
+  }),
   purposes: z
     .array(z.string())
     .optional()
@@ -614,8 +632,6 @@ type StartedJob = z.infer<typeof StartedJob>;
 /** How many ended jobs of an account are kept, and for how long at most. */
 const keptJobs = 100;
 const keptMs = 30 * 86_400_000;
-/** How long a job's list of devices or alarms is kept after its end, so that the job can be undone. */
-const devicesKeptMs = 3_600_000;
 
 /** The times, in ms, before which ended jobs and their devices are forgotten. */
 export const keptSince = (nowTs: WallMs) => ({
@@ -674,7 +690,7 @@ async function auditJob(
     'devices' in targets ? targets.devices : targets.alarms.flatMap(({ uuid }) => uuid || []);
   if (uuids.length === 0) return;
   const { action: name, labels, untilTs, note, force, change, purposes } = action;
-  const { pId } = (change ?? {}) as { pId?: string };
+  const { pId, installs } = (change ?? {}) as { pId?: string; installs?: { pId: string }[] };
   const details = {
     jobId,
     action: name,
@@ -683,6 +699,7 @@ async function auditJob(
     ...(typeof note === 'string' ? { note } : {}),
     ...(force === true ? { force: 'true' } : {}),
     ...(pId === undefined ? {} : { pId }),
+    ...(installs === undefined ? {} : { pIds: installs.map((each) => each.pId) }),
     ...(purposes === undefined ? {} : { purposes }),
     ...('alarms' in targets ? { alarms: targets.alarms.length } : {}),
     ...detailsOfDevices([...new Set(uuids)]),

@@ -114,11 +114,12 @@ function sayFailed(failed: FoundJob['failed']): Pick<Job, 'failed' | 'failedAlar
   };
 }
 
-const sayAction = ({ action, labels, untilTs, pId, purposes }: JobAction) => ({
+const sayAction = ({ action, labels, untilTs, pId, pIds, purposes }: JobAction) => ({
   action,
   labels: labels ?? undefined,
   untilTs: untilTs ?? undefined,
   pId: pId ?? undefined,
+  pIds: pIds ?? undefined,
   purposes: purposes ?? undefined,
 });
 

@@ -45,13 +45,13 @@ async function listArrived(
     name: 'play-measurements',
     // Bounded by time as well, which finds the chunks. A time may be as far ahead as ingest.maxAheadMs allows.
     text: `
-      select *
+      select arrived, place, "isStamped", "isKnown", "sId", ts, val, long
         from (
           select coalesce(m.arrived, floor(extract(epoch from m.ts) * 1000)::bigint) as arrived,
                  case when m.nth < 0 then -1 - m.nth else coalesce(m.nth, 0) end as place,
                  coalesce(m.nth < 0, false) as "isStamped", m.arrived is not null as "isKnown",
                  s.s_id as "sId", floor(extract(epoch from m.ts) * 1000)::bigint as ts, m.val,
-                 nullif(m.long, 'NaN') as long
+                 nullif(m.long, 'NaN') as long, m.ts as at
             from series s
             join measurement m on m.series_id = s.id
            where s.device_id = $1 and ($4::text[] is null or s.s_id = any($4))
@@ -63,7 +63,7 @@ async function listArrived(
                        and hour between $2::bigint / ${hourMs} and $3::bigint / ${hourMs})))
              and m.ts < ms_to_timestamp($3::bigint + ${dayMs})) m
        where arrived >= $2 and arrived < $3
-       order by arrived, place, ts`,
+       order by arrived, place, at, "sId"`,
     values: [deviceId, fromTs, untilTs, senses, withUnknown],
   });
   return rows;

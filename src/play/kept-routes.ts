@@ -1,3 +1,4 @@
+import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import { asLines } from '../exports/exports.ts';
 import { jsonText, stream } from '../http/answer.ts';
@@ -6,9 +7,9 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
 import { linkNext, MessageResponse } from '../http/schema.ts';
 import { capitalized, ndjsonType } from '../lib/text.ts';
+import type { Exports } from '../quotas/exports.ts';
 import { lockUsage } from '../quotas/quotas.ts';
 import { settleValues } from './budget.ts';
-import type { BacktestDeps } from './routes.ts';
 import {
   BacktestList,
   BacktestParams,
@@ -34,7 +35,7 @@ import {
   takeReserved,
 } from './store.ts';
 
-type KeptDeps = Pick<BacktestDeps, 'db' | 'exports'>;
+type KeptDeps = { db: Database; exports: Exports };
 
 const read = {
   scope: 'data:read' as const,

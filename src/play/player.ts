@@ -191,13 +191,16 @@ export class Player {
   }
 
   #tick(body: (DeviceInput & { kind: 'tick' })['body'], arrived: number): void {
-    const { isTick = false, doubtMs = 0, gaps = [], isCut } = body ?? {};
+    const { isTick = false, doubtMs = 0, gaps = [], isCut, budget: began } = body ?? {};
     if (isCut) this.caveats.add('cut-gaps');
-    this.#apply({ kind: 'tick' }, arrived, {
+    const budget = new Budget(began?.limit ?? Infinity);
+    budget.spent = began?.spent ?? 0;
+    const known = {
       listeningOf: () => ({ gaps }),
       // Nothing is later than that, so nothing is brought back: only a tick of its own does so.
       doubtSpanMs: () => (isTick ? doubtMs : Infinity),
-    });
+    };
+    this.#apply({ kind: 'tick' }, arrived, known, budget);
   }
 
   #give(given: Given, profileOf: (pId: string) => Profile | undefined): void {
@@ -237,6 +240,7 @@ export class Player {
     content: Parameters<typeof apply>[1]['content'],
     arrivedTs: WallMs,
     also: Partial<ApplyLimits> = {},
+    budget = new Budget(Infinity),
   ): void {
     const limits: ApplyLimits = {
       ...openLimits,
@@ -250,7 +254,7 @@ export class Player {
     // Only what counted is given here, so it counts again.
     const reported = content.kind === 'state' ? null : this.#state.reported;
     const before = { ...this.#state, arrival: null, reported };
-    const { deviceState } = apply(before, fragment, rows, limits, new Budget(Infinity), null);
+    const { deviceState } = apply(before, fragment, rows, limits, budget, null);
     const isTimed = this.#runsTicks && deviceState.current?.profile.isTimed;
     const next = isTimed
       ? planDue(deviceState, { arrivedTs, isTick: false }, limits).deviceState

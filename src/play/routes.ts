@@ -33,7 +33,7 @@ import {
 import { insertBacktest, refuseMoreThan, type StoredBacktest } from './store.ts';
 import type { BacktestBlock, BacktestWork } from './worker.ts';
 
-export type BacktestDeps = {
+type BacktestDeps = {
   db: Database;
   exports: Exports;
   limitsOf: LimitsOf;

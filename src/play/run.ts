@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import type { RuleOptions } from '../alarms/rules.ts';
 import type { Database } from '../db/database.ts';
@@ -35,6 +34,7 @@ type RunnerDeps = {
   rules: RuleOptions;
   listListening: ListListening;
   clock: Clock;
+  newUuid: () => string;
   onError: (error: unknown) => void;
   /** How often it looks for backtests that another process stored or left. */
   pollMs?: number;
@@ -64,7 +64,7 @@ export function startBacktestRunner(deps: RunnerDeps): BacktestRunner {
 
   async function claim(): Promise<void> {
     while (running.size < mostThreads && !isClosing) {
-      const run = randomUUID();
+      const run = deps.newUuid();
       const claimed = await db.transaction((tx) => claimNext(tx, run, backtestsLock));
       if (!claimed) return;
       const place = { worker: null as Worker | null, ended: Promise.resolve() };
@@ -153,7 +153,7 @@ export function startBacktestRunner(deps: RunnerDeps): BacktestRunner {
       rest.wake();
       await tending;
       const all = [...running.values()];
-      await Promise.all(all.map(({ worker }) => worker?.terminate()));
+      await Promise.all(all.flatMap(({ worker }) => (worker ? [worker.terminate()] : [])));
       await Promise.all(all.map(({ ended }) => ended));
     },
   };

@@ -1,32 +1,21 @@
+import type { DoneBy } from '../audit/audit.ts';
 import type { Bus } from '../bus/bus.ts';
-import { Purpose } from '../contract/purpose.ts';
-import type { Warning } from '../contract/warnings.ts';
 import type { Sql } from '../db/sql.ts';
-import { DomainError, type Problem } from '../errors.ts';
-import type { LimitsOf } from '../quotas/quotas.ts';
+import { DomainError } from '../errors.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import type { WrittenBy } from '../versions/versions.ts';
 import {
-  checkPurposes,
   claimTargets,
-  firstSilenceMs,
   getProfileOf,
-  hashOf,
-  type InstallDeps,
-  nameOf,
-  namesOf,
   type PendingInstall,
-  placeIn,
   type ProfileTarget,
-  readAsked,
   setPending,
   storeContent,
   supersedeProfiles,
   toText,
-  unfit,
-  warnOfInstall,
 } from './install.ts';
-import { takeLabelLimits } from './label-limits.ts';
+import { type ChangedLimits, listFollowing, putBack, takeLabelLimits } from './label-limits.ts';
+import { hexOf, type PlannedInstall } from './plan.ts';
 import { needed } from './queries.ts';
 
 /*
@@ -35,149 +24,15 @@ import { needed } from './queries.ts';
  * that has got another one by then keeps it.
  */
 
-/** Numbers to put in the place of others, in one cause of an event. `cause`: counted from 0. */
-type LimitChange = {
-  puId: number;
-  stId: number;
-  evId: number;
-  cause: number;
-  threshold?: Record<string, number> | undefined;
-  thresholds?: Record<string, number> | undefined;
-  /** The event's name, which may contain the numbers: only `from` is replaced. */
-  name?: { from: string; to: string } | undefined;
-};
-
-export type AskedChange =
-  | { ifPId: string; changes: readonly LimitChange[] }
-  | { purposeUuids: string[]; purposes: Purpose[] };
-
 /** What a job does, as it is stored with it. `changeId` is in the profiles that it makes. */
 export type ProfileChange =
-  | {
-      changeId: string;
-      pId: string;
-      /** The hash of the new content, in hex. */
-      to: string;
-      /** Only in the place of the content with this hash. Absent: of any. */
-      from?: string;
-      silenceMs: number | null;
-    }
+  | { changeId: string; installs: PlannedInstall[] }
+  /** As jobs of earlier versions have it: one install. */
+  | ({ changeId: string } & PlannedInstall)
   /** Brings back what the devices had before that change. */
-  | { changeId: string; back: string }
+  | { changeId: string; back: string; limits?: ChangedLimits }
   /** Gives devices the limits of their labels; also those that have limits of their own, or not. */
-  | { changeId: string; byLabel: 'also-own' | 'not-own' };
-
-/** A number that changes, or the name of an event. */
-type LimitDifference = Pick<LimitChange, 'puId' | 'stId' | 'evId'> &
-  (
-    | { cause: number; sId: string; limit: string; from: number; to: number }
-    | { name: { from: string; to: string } }
-  );
-
-type Planned = { text: string; from?: string; purposes: Purpose[]; differences: LimitDifference[] };
-
-/**
- * What is installed, and in the place of what. Throws `not-found`, and `invalid-input` if a limit names what is not
- * there, or if the purposes are not valid together.
- */
-async function plan(
-  sql: Sql,
-  accountId: number,
-  asked: AskedChange,
-  limits: QuotaSettings,
-): Promise<Planned> {
-  if (!('ifPId' in asked)) {
-    const { purposes, text, problems } = await readAsked(sql, accountId, asked, limits);
-    if (problems.length > 0) throw unfit(problems);
-    return { text: text.text, purposes, differences: [] };
-  }
-  const { rows } = await sql.query<{ text: string }>(
-    `select c.purposes::text as text
-       from profile p
-       join profile_content c on c.id = p.content_id
-      where p.account_id = $1 and p.id = $2`,
-    [accountId, asked.ifPId],
-  );
-  const old = rows[0]?.text;
-  if (old === undefined)
-    throw new DomainError('not-found', 'No such profile, or no device needs it any more.');
-  const purposes = JSON.parse(old) as Purpose[];
-  const differences: LimitDifference[] = [];
-  const problems = asked.changes.flatMap((change, n) =>
-    changeLimit(purposes, change, `/changes/${n}`, differences),
-  );
-  if (problems.length === 0) problems.push(...problemsOf(purposes, limits));
-  if (problems.length > 0)
-    throw new DomainError('invalid-input', 'The limits cannot be changed like this.', { problems });
-  return { text: JSON.stringify(purposes), from: hexOf(old), purposes, differences };
-}
-
-const hexOf = (text: string) => hashOf(text).toString('hex');
-
-/**
- * Plans a job and stores the profile that it installs, in the transaction that stores the job; the account's usage is
- * locked. `names`: of its purposes. Throws as `plan` does, and `quota-exceeded`.
- */
-export async function planChange(
-  tx: Sql,
-  { quotas, limitsOf }: { quotas: QuotaSettings; limitsOf: LimitsOf },
-  {
-    accountId,
-    asked,
-    changeId,
-    by,
-  }: { accountId: number; asked: AskedChange; changeId: string; by: WrittenBy },
-): Promise<{ change: ProfileChange; names: string[] }> {
-  const { text, from, purposes } = await plan(tx, accountId, asked, limitsOf(accountId));
-  const contentId = await storeContent(tx, accountId, toText(purposes), quotas);
-  const pId = await getProfileOf(tx, { accountId, contentId, changeId, by });
-  const silenceMs = firstSilenceMs(purposes);
-  return {
-    change: { changeId, pId, to: hexOf(text), ...(from === undefined ? {} : { from }), silenceMs },
-    names: namesOf(purposes),
-  };
-}
-
-/** Changes in place, and adds to `differences`. Returns what is wrong: only what is there can be replaced. */
-function changeLimit(
-  purposes: Purpose[],
-  { puId, stId, evId, cause: index, name, ...numbers }: LimitChange,
-  path: string,
-  differences: LimitDifference[],
-): Problem[] {
-  const state = purposes.find((one) => one.puId === puId)?.states.find((one) => one.stId === stId);
-  const event = state?.events.find((one) => one.evId === evId);
-  const cause = event?.causes[index];
-  if (!event || !cause) return [{ path, message: 'the profile has no such cause' }];
-  const at = { puId, stId, evId };
-  const problems = (['threshold', 'thresholds'] as const).flatMap((member) =>
-    Object.entries(numbers[member] ?? {}).flatMap(([limit, to]) => {
-      const known = (cause[member] ?? {}) as Record<string, unknown>;
-      const from = Object.hasOwn(known, limit) ? known[limit] : undefined;
-      if (typeof from !== 'number')
-        return [{ path: `${path}/${member}/${limit}`, message: 'the cause has no such number' }];
-      known[limit] = to;
-      if (from !== to) differences.push({ ...at, cause: index, sId: cause.sId, limit, from, to });
-      return [];
-    }),
-  );
-  if (name === undefined) return problems;
-  if ((event.name ?? '') !== name.from)
-    return [...problems, { path: `${path}/name/from`, message: 'the event has another name' }];
-  event.name = name.to;
-  if (name.from !== name.to) differences.push({ ...at, name });
-  return problems;
-}
-
-function problemsOf(purposes: Purpose[], limits: QuotaSettings): Problem[] {
-  const invalid = purposes.flatMap((purpose, n) =>
-    (Purpose.safeParse(purpose).error?.issues ?? []).map(({ path, message }) => ({
-      path: ['', 'purposes', n, ...path.map(String)].join('/'),
-      message,
-    })),
-  );
-  return invalid.length > 0 ? invalid : checkPurposes(purposes, limits);
-}
+  | { changeId: string; byLabel: 'also-own' | 'not-own'; limits?: ChangedLimits };
 
 type Newest = {
   deviceId: number;
@@ -192,12 +47,20 @@ type Newest = {
   formerContentId: number | null;
   /** The label whose limits the former one was; null: none's. */
   formerLabel: string | null;
+  /** The change that said that it is the limits of another label; null: none did. */
+  relabelledBy: string | null;
   /** Whether the change that is taken back installed anything on it that it has not refused. */
   wasChanged: boolean;
 };
 
+/** As SQL: the change in this parameter installed something on the device that it has not refused. */
+const wasChanged = (device: string, change: string) => `
+  exists (select from profile q
+            join device_profile o on o.profile_id = q.id
+           where q.change_id = ${change} and o.device_id = ${device} and o.state <> 'rejected')`;
+
 /** The profiles of these devices; those without one are missing. `back`: the change that is taken back. */
-async function listNewest(
+export async function listNewest(
   sql: Sql,
   deviceIds: readonly number[],
   back: string | null = null,
@@ -206,11 +69,8 @@ async function listNewest(
     `
       select distinct on (dp.device_id) dp.device_id as "deviceId", p.id as "pId", c.id as "contentId",
              encode(c.hash, 'hex') as hash, p.change_id as "changeId", dp.former_id as "formerId",
-             f.content_id as "formerContentId", w.label as "formerLabel",
-             exists (select from profile q
-                       join device_profile o on o.profile_id = q.id
-                      where q.change_id = $2 and o.device_id = dp.device_id
-                        and o.state <> 'rejected') as "wasChanged"
+             f.content_id as "formerContentId", w.label as "formerLabel", dp.relabelled_by as "relabelledBy",
+             ${wasChanged('dp.device_id', '$2')} as "wasChanged"
         from device_profile dp
         join profile p on p.id = dp.profile_id
         join profile_content c on c.id = p.content_id
@@ -224,75 +84,205 @@ async function listNewest(
 }
 
 /** What a change does with a device: it installs, leaves it as it is, or fails with this reason. */
-type Outcome = 'install' | 'unchanged' | 'changed';
+export type Outcome = 'install' | 'unchanged' | 'changed';
 
-/** Of one that installs the content `to`, everywhere or only in the place of the content `from`. */
-function outcomeOf(
-  { to, from }: { to: string; from?: string },
-  newest: Newest | undefined,
-): Outcome {
-  if (from === undefined) return newest?.hash === to ? 'unchanged' : 'install';
-  return newest?.hash === from ? 'install' : 'changed';
+const emptyHash = hexOf('[]');
+
+/**
+ * What a change that installs these does with a device, and which of them it installs. A profile without purposes is
+ * none.
+ */
+export function outcomeOf<I extends Pick<PlannedInstall, 'to' | 'from'>>(
+  installs: readonly I[],
+  newest: Pick<Newest, 'hash'> | undefined,
+): { outcome: Outcome; install?: I } {
+  const hash = newest?.hash;
+  const install = installs.find(
+    ({ from }) =>
+      from === undefined || from === (hash === undefined || hash === emptyHash ? null : hash),
+  );
+  if (!install) return { outcome: 'changed' };
+  const isThere = install.from === undefined && install.to === hash;
+  return isThere ? { outcome: 'unchanged' } : { outcome: 'install', install };
 }
 
-/** Of one that takes the change `back` back. */
-function outcomeOfBack(back: string, newest: Newest | undefined): Outcome | 'forgotten' {
+/**
+ * Of one that takes the change `back` back. `relabel`: the device keeps its profile, as the limits that it was before.
+ */
+function outcomeOfBack(
+  back: string,
+  newest: Newest | undefined,
+): Outcome | 'forgotten' | 'relabel' {
+  if (newest?.relabelledBy === back) return 'relabel';
   if (!newest?.wasChanged) return 'unchanged';
   if (newest.changeId !== back) return 'changed';
   return newest.formerId !== null && newest.formerContentId === null ? 'forgotten' : 'install';
 }
 
+/**
+ * Plans to take back what a change did to these devices, which it processed. Puts the limits of labels back that it
+ * replaced, unless somebody has replaced them since. The account's usage is locked. `uuids`: whom the change changed,
+ * and who follows the limits of its label.
+ */
+export async function planBack(
+  tx: Sql,
+  {
+    accountId,
+    uuids,
+    change: { changeId: back, limits: changed },
+    changeId,
+    by,
+  }: {
+    accountId: number;
+    uuids: readonly string[];
+    change: { changeId: string; limits?: ChangedLimits };
+    changeId: string;
+    by: DoneBy;
+  },
+): Promise<{ change: ProfileChange; devices: string[] }> {
+  const limits = changed && (await putBack(tx, accountId, changed, by));
+  const { rows } = await tx.query<{ uuid: string }>(
+    `select each.uuid
+       from unnest($2::uuid[]) with ordinality as each (uuid, place)
+       join device d on d.uuid = each.uuid and d.account_id = $1
+      where ${wasChanged('d.id', '$3')}
+         or exists (select from device_profile r where r.device_id = d.id and r.relabelled_by = $3)
+      order by each.place`,
+    [accountId, uuids, back],
+  );
+  const devices = rows.map(({ uuid }) => uuid);
+  if (!limits) return { change: { changeId, back }, devices };
+  const following = await listFollowing(tx, accountId, limits);
+  return { change: { changeId, back, limits }, devices: [...new Set([...devices, ...following])] };
+}
+
 type Piece = { accountId: number; uuids: string[]; labels: string[] | null };
 type Failed = { deviceAuthUuid: string; reason: string };
+type Changing = { bus: Bus; quotas: QuotaSettings; by: WrittenBy };
+type Done = { failed: Failed[]; after: () => void };
 
 /** Does it for some devices of a job, whose account's usage is locked. `after`: what to do after the commit. */
 export async function changeProfiles(
   tx: Sql,
-  { bus, quotas, by }: { bus: Bus; quotas: QuotaSettings; by: WrittenBy },
-  { accountId, uuids, labels }: Piece,
+  deps: Changing,
+  piece: Piece,
   change: ProfileChange,
-): Promise<{ failed: Failed[]; after: () => void }> {
-  if ('byLabel' in change) {
-    const { changeId, byLabel } = change;
-    const isForced = byLabel === 'also-own';
-    const of = { accountId, uuids, labels, changeId, isForced, by };
-    const taken = await takeLabelLimits(tx, of);
-    return { failed: [], after: () => tellOf(bus, taken) };
-  }
-  const isBack = 'back' in change;
+): Promise<Done> {
+  if ('byLabel' in change) return giveLabelLimits(tx, deps, piece, change);
+  if ('back' in change) return bringBack(tx, deps, piece, change);
+  const installs = 'installs' in change ? change.installs : [change];
+  const { accountId, uuids, labels } = piece;
   const claimed = await claimTargets(tx, accountId, uuids, labels);
-  const newest = await listNewest(
-    tx,
-    claimed.map(({ deviceId }) => deviceId),
-    isBack ? change.back : null,
+  const newest = await listNewest(tx, idsOf(claimed));
+  const found = claimed.map((target) => {
+    const { outcome, install } = outcomeOf(installs, newest.get(target.deviceId));
+    return { ...target, outcome, install };
+  });
+  const changing = found.filter(({ outcome }) => outcome === 'install');
+  await supersedeProfiles(tx, changing);
+  for (const [install, those] of Map.groupBy(changing, (each) => each.install)) {
+    if (!install) continue;
+    const { pId, silenceMs } = install;
+    const pending = those.map(({ deviceId }) => {
+      return { deviceId, pId, formerId: newest.get(deviceId)?.pId ?? null, label: null };
+    });
+    await setPending(tx, accountId, pending, silenceMs);
+  }
+  const outcomes = new Map(found.map(({ uuid, outcome }) => [uuid, outcome]));
+  return { failed: failedOf(uuids, outcomes), after: () => tellOf(deps.bus, changing) };
+}
+
+const idsOf = (targets: readonly ProfileTarget[]) => targets.map(({ deviceId }) => deviceId);
+
+/** Outcomes that are no failures. */
+const isFine = new Set(['install', 'unchanged', 'relabel']);
+
+/** Devices without an outcome do not exist. */
+const failedOf = (uuids: readonly string[], outcomes: ReadonlyMap<string, string>): Failed[] =>
+  uuids.flatMap((uuid) => {
+    const reason = outcomes.get(uuid) ?? 'no-such-device';
+    return isFine.has(reason) ? [] : [{ deviceAuthUuid: uuid, reason }];
+  });
+
+async function giveLabelLimits(
+  tx: Sql,
+  { bus, by }: Changing,
+  { accountId, uuids, labels }: Piece,
+  { changeId, byLabel }: Extract<ProfileChange, { byLabel: string }>,
+): Promise<Done> {
+  const isForced = byLabel === 'also-own';
+  const taken = await takeLabelLimits(tx, { accountId, uuids, labels, changeId, isForced, by });
+  const there = new Map(
+    (await listThere(tx, { accountId, uuids, labels })).map(({ uuid }) => [uuid, 'unchanged']),
   );
+  return { failed: failedOf(uuids, there), after: () => tellOf(bus, taken) };
+}
+
+async function bringBack(
+  tx: Sql,
+  { bus, quotas, by }: Changing,
+  { accountId, uuids, labels }: Piece,
+  { changeId, back, limits }: Extract<ProfileChange, { back: string }>,
+): Promise<Done> {
+  const claimed = await claimTargets(tx, accountId, uuids, labels);
+  const newest = await listNewest(tx, idsOf(claimed), back);
   const outcomes = new Map<string, string>(
-    claimed.map(({ deviceId, uuid }) => {
-      const own = newest.get(deviceId);
-      return [uuid, isBack ? outcomeOfBack(change.back, own) : outcomeOf(change, own)];
-    }),
+    claimed.map(({ deviceId, uuid }) => [uuid, outcomeOfBack(back, newest.get(deviceId))]),
   );
-  const changing = claimed.filter(({ uuid }) => outcomes.get(uuid) === 'install');
-  const pIds = await profilesFor(tx, { accountId, quotas, change, by }, changing, newest);
+  const having = (outcome: string) => claimed.filter(({ uuid }) => outcomes.get(uuid) === outcome);
+  const changing = having('install');
+  const pIds = await formerProfiles(tx, { accountId, quotas, changeId, by }, changing, newest);
   const installs: PendingInstall[] = [];
   for (const { deviceId, uuid } of changing) {
     const pId = pIds.get(deviceId);
     if (pId === undefined) outcomes.set(uuid, 'quota-exceeded');
     else {
-      const { pId: formerId = null, formerLabel = null } = newest.get(deviceId) ?? {};
-      installs.push({ deviceId, pId, formerId, label: isBack ? formerLabel : null });
+      const { pId: formerId = null, formerLabel: label = null } = newest.get(deviceId) ?? {};
+      installs.push({ deviceId, pId, formerId, label });
     }
   }
-  // What is brought back may wait for time: a tick finds out until when.
-  const silenceMs = isBack ? 0 : change.silenceMs;
   await supersedeProfiles(tx, installs);
-  if (installs.length > 0) await setPending(tx, accountId, installs, silenceMs);
-  const failed = uuids.flatMap((uuid) => {
-    const reason = outcomes.get(uuid) ?? 'no-such-device';
-    return reason === 'install' || reason === 'unchanged' ? [] : [{ deviceAuthUuid: uuid, reason }];
-  });
-  const told = changing.filter(({ deviceId }) => pIds.has(deviceId));
-  return { failed, after: () => tellOf(bus, told) };
+  // What is brought back may wait for time: a tick finds out until when.
+  if (installs.length > 0) await setPending(tx, accountId, installs, 0);
+  await relabelBack(tx, idsOf(having('relabel')), { back, changeId });
+  // Devices that got the label since then follow the limits that it has again.
+  const others = having('unchanged').map(({ uuid }) => uuid);
+  const following = limits
+    ? await takeLabelLimits(tx, { accountId, uuids: others, labels, changeId, by })
+    : [];
+  const told = [...changing.filter(({ deviceId }) => pIds.has(deviceId)), ...following];
+  return { failed: failedOf(uuids, outcomes), after: () => tellOf(bus, told) };
+}
+
+/** The profiles of these devices are the limits again that they were before the change `back`. */
+async function relabelBack(
+  tx: Sql,
+  deviceIds: readonly number[],
+  { back, changeId }: { back: string; changeId: string },
+) {
+  await tx.query(
+    `update device_profile
+        set label = relabelled_from, relabelled_from = label, relabelled_by = $3
+      where device_id = any($1::bigint[]) and relabelled_by = $2`,
+    [deviceIds, back, changeId],
+  );
+}
+
+/** Those that the account has, with one of the labels (null: any). */
+export async function listThere(
+  sql: Sql,
+  {
+    accountId,
+    uuids,
+    labels,
+  }: { accountId: number; uuids: readonly string[]; labels: readonly string[] | null },
+): Promise<ProfileTarget[]> {
+  const { rows } = await sql.query<ProfileTarget>(
+    `select id as "deviceId", uuid from device
+      where account_id = $1 and uuid = any($2::uuid[]) and ($3::text[] is null or labels && $3)`,
+    [accountId, uuids, labels],
+  );
+  return rows;
 }
 
 /** Connected devices receive the profile that is pending on them. */
@@ -301,25 +291,18 @@ export function tellOf(bus: Bus, devices: readonly ProfileTarget[]): void {
     bus.publish('device', { deviceId, uuid, push: 'profile' });
 }
 
-/** The profile for each of these devices. Those that there is no room for are missing. */
-async function profilesFor(
+/** A profile with the former purposes of each of these devices. Those that there is no room for are missing. */
+async function formerProfiles(
   tx: Sql,
   {
     accountId,
     quotas,
-    change,
+    changeId,
     by,
-  }: {
-    accountId: number;
-    quotas: QuotaSettings;
-    by: WrittenBy;
-    change: Exclude<ProfileChange, { byLabel: string }>;
-  },
+  }: { accountId: number; quotas: QuotaSettings; changeId: string; by: WrittenBy },
   devices: readonly ProfileTarget[],
   newest: ReadonlyMap<number, Newest>,
 ): Promise<Map<number, string>> {
-  if (!('back' in change)) return new Map(devices.map(({ deviceId }) => [deviceId, change.pId]));
-  const { changeId } = change;
   const byContent = Map.groupBy(
     devices,
     ({ deviceId }) => newest.get(deviceId)?.formerContentId ?? null,
@@ -340,130 +323,3 @@ const storeEmpty = (tx: Sql, accountId: number, quotas: QuotaSettings) =>
     if (error instanceof DomainError && error.code === 'quota-exceeded') return null;
     throw error;
   });
-
-/** A purpose of a profile, by its number and name. */
-type Named = { puId: number; name: string };
-
-type ChangePreview = {
-  differences: LimitDifference[];
-  warnings: Warning[];
-  /** Those of most devices first; what goes, comes and stays if the new one is installed. */
-  profiles: {
-    pId: string | null;
-    devices: number;
-    goes?: Named[];
-    comes?: Named[];
-    stays?: Named[];
-  }[];
-  devices: {
-    deviceAuthUuid: string;
-    outcome: Outcome | 'no-such-device';
-    profile: number;
-  }[];
-};
-
-/** Contents of profiles that a preview reads, together. */
-const mostReadBytes = 4 * 1024 * 1024;
-
-/** What `planChange` and a job would do with these devices, as far as can be told now. Throws as `plan` does. */
-export async function previewChange(
-  { db: sql, limitsOf, warnOfSms }: Pick<InstallDeps, 'db' | 'limitsOf' | 'warnOfSms'>,
-  {
-    accountId,
-    uuids,
-    labels,
-  }: { accountId: number; uuids: readonly string[]; labels: readonly string[] | null },
-  asked: AskedChange,
-): Promise<ChangePreview> {
-  const { text, from, purposes, differences } = await plan(
-    sql,
-    accountId,
-    asked,
-    limitsOf(accountId),
-  );
-  const change = { to: hexOf(text), ...(from === undefined ? {} : { from }) };
-  const { rows } = await sql.query<ProfileTarget>(
-    `select id as "deviceId", uuid from device
-      where account_id = $1 and uuid = any($2::uuid[]) and ($3::text[] is null or labels && $3)`,
-    [accountId, uuids, labels],
-  );
-  const ids = new Map(rows.map(({ uuid, deviceId }) => [uuid, deviceId]));
-  const newest = await listNewest(sql, [...ids.values()]);
-  const found = uuids.map((uuid) => ({
-    uuid,
-    isThere: ids.has(uuid),
-    newest: newest.get(ids.get(uuid) ?? 0),
-  }));
-  const there = found.filter(({ isThere }) => isThere);
-  const groups = [...Map.groupBy(there, (each) => each.newest?.contentId ?? null)].toSorted(
-    ([, one], [, other]) => other.length - one.length,
-  );
-  const places = new Map(groups.map(([contentId], place) => [contentId, place]));
-  const contents =
-    'ifPId' in asked
-      ? new Map<number, Purpose[]>()
-      : await readContents(
-          sql,
-          groups.flatMap(([id]) => id ?? []),
-        );
-  const pathOf = placeIn('ifPId' in asked ? { purposeUuids: [], purposes } : asked);
-  return {
-    differences,
-    warnings: await warnOfInstall(sql, {
-      purposes,
-      deviceIds: [...ids.values()],
-      pathOf,
-      ofSms: () => warnOfSms(accountId, purposes, pathOf),
-    }),
-    profiles: groups.map(([contentId, those]) => {
-      const known = contentId === null ? [] : contents.get(contentId);
-      const isSaid = known !== undefined && !('ifPId' in asked);
-      return {
-        pId: those[0]?.newest?.pId ?? null,
-        devices: those.length,
-        ...(isSaid ? differenceOf(known, purposes) : {}),
-      };
-    }),
-    devices: found.map(({ uuid, isThere, newest: own }) => {
-      const outcome = isThere ? outcomeOf(change, own) : ('no-such-device' as const);
-      return {
-        deviceAuthUuid: uuid,
-        outcome,
-        profile: isThere ? (places.get(own?.contentId ?? null) ?? -1) : -1,
-      };
-    }),
-  };
-}
-
-/** The first of these contents that fit into the bytes of a preview. */
-async function readContents(
-  sql: Sql,
-  contentIds: readonly number[],
-): Promise<Map<number, Purpose[]>> {
-  const { rows } = await sql.query<{ id: number; purposes: Purpose[] }>(
-    `
-      select c.id, c.purposes
-        from profile_content c
-        join (select id, sum(c.bytes) over (order by wanted.place) as so_far
-                from unnest($1::bigint[]) with ordinality as wanted (id, place)
-                join profile_content c using (id)) sized using (id)
-       where so_far <= ${mostReadBytes}`,
-    [contentIds],
-  );
-  return new Map(rows.map(({ id, purposes }) => [id, purposes]));
-}
-
-function differenceOf(before: readonly Purpose[], after: readonly Purpose[]) {
-  const [old, young] = [before, after].map(
-    (some) => new Set(some.map((one) => JSON.stringify(one))),
-  );
-  const named = (some: readonly Purpose[], isMeant: (text: string) => boolean) =>
-    some
-      .filter((one) => isMeant(JSON.stringify(one)))
-      .map((one) => ({ puId: one.puId, name: nameOf(one) }));
-  return {
-    goes: named(before, (text) => !young?.has(text)),
-    comes: named(after, (text) => !old?.has(text)),
-    stays: named(after, (text) => old?.has(text) === true),
-  };
-}

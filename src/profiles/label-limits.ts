@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Actor, doneBy, insertEntry } from '../audit/audit.ts';
+import { type Actor, type DoneBy, doneBy, insertEntry } from '../audit/audit.ts';
 import { Label } from '../contract/values.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
@@ -7,7 +7,7 @@ import type { Keep } from '../http/answer.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { exampleIds, timestamp, uuidParam } from '../http/schema.ts';
 import type { Clock } from '../lib/clock-readings.ts';
-import type { LimitsOf } from '../quotas/quotas.ts';
+import { createFairRunner, type LimitsOf } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import type { WrittenBy } from '../versions/versions.ts';
 import {
@@ -46,7 +46,7 @@ export async function takeLabelLimits(
     return found ? [{ ...target, ...found }] : [];
   });
   const [same, other] = [true, false].map((is) => changing.filter(({ isSame }) => isSame === is));
-  if (same && same.length > 0) await rename(tx, same);
+  if (same && same.length > 0) await relabel(tx, same, changeId);
   if (!other || other.length === 0) return [];
   await supersedeProfiles(tx, other);
   for (const [contentId, those] of Map.groupBy(other, (each) => each.contentId)) {
@@ -121,19 +121,22 @@ async function listWanted(
   return new Map(rows.map(({ uuid, ...row }) => [uuid, row]));
 }
 
-/** The purposes that they have are those of another label now. */
-async function rename(
+/** The purposes that they have are those of another label now. Notes what they were before a change of many devices. */
+async function relabel(
   tx: Sql,
   devices: readonly { deviceId: number; formerId: string | null; label: string }[],
+  changeId: string | null,
 ) {
   await tx.query(
-    `update device_profile dp set label = n.label
+    `update device_profile dp
+        set label = n.label, relabelled_by = $4, relabelled_from = case when $4::uuid is not null then dp.label end
        from unnest($1::bigint[], $2::uuid[], $3::text[]) as n (device_id, profile_id, label)
       where dp.device_id = n.device_id and dp.profile_id = n.profile_id`,
     [
       devices.map(({ deviceId }) => deviceId),
       devices.map(({ formerId }) => formerId),
       devices.map(({ label }) => label),
+      changeId,
     ],
   );
 }
@@ -187,7 +190,7 @@ type LabelLimitsDeps = {
       labels: null;
       actor: Actor;
       ts: number;
-      select: (tx: Sql) => Promise<{ devices: string[] }>;
+      select: (tx: Sql) => Promise<{ devices: string[]; more: { change: object } }>;
       now: Clock;
     },
     keep: Keep<{ jobId: string; timestamp: number }> | null,
@@ -214,7 +217,7 @@ function read({ db }: LabelLimitsDeps): Route {
     response: z.object({ limits: LabelLimits, timestamp }),
     errors: [],
     handler: async ({ account, request }) => {
-      const limits = (await readStored(db, account.accountId)) ?? [];
+      const limits = await readStored(db, account.accountId);
       return {
         limits: limits.map(({ label, purposeUuid }) => ({ label, purposeUuid })),
         timestamp: request.now(),
@@ -224,6 +227,7 @@ function read({ db }: LabelLimitsDeps): Route {
 }
 
 function replace(deps: LabelLimitsDeps): Route {
+  const runFairly = createFairRunner(1);
   return defineRoute({
     ...common,
     name: 'replaceLabelLimits',
@@ -243,59 +247,121 @@ function replace(deps: LabelLimitsDeps): Route {
       const { actor, ts } = doneBy(account, request);
       const changeId = deps.newUuid();
       const select = async (tx: Sql) => {
-        await store(tx, deps, accountId, limits);
-        const names = limits.map(({ label }) => label);
-        const details = { labels: names };
-        await insertEntry(tx, accountId, { kind: 'label-limits-changed', actor, ts, details });
-        const labelled = await listLabelled(tx, accountId, names);
-        return { devices: [...(await listWanted(tx, accountId, labelled, false)).keys()] };
+        const changed = await replaceStored(tx, deps, accountId, limits);
+        await noteStored(tx, accountId, changed, { actor, ts });
+        const change = { changeId, byLabel: 'not-own' as const, limits: changed };
+        return { devices: await listFollowing(tx, accountId, changed), more: { change } };
       };
       const job = {
         accountId,
         keyId: account.key ? account.sessionId : null,
-        action: { action: 'label-limits', change: { changeId, byLabel: 'not-own' } },
+        action: { action: 'label-limits' },
         labels: null,
         actor,
         ts,
         select,
         now: request.now,
       };
-      return deps.startJob(job, null);
+      return runFairly(accountId, () => deps.startJob(job, null));
     },
   });
 }
 
 type StoredLimit = LabelLimits[number] & { pId: string; silenceMs: number | null };
 
-async function readStored(sql: Sql, accountId: number): Promise<StoredLimit[] | null> {
+/** The limits of labels before a change and after it. */
+export type ChangedLimits = { from: readonly StoredLimit[]; to: readonly StoredLimit[] };
+
+async function readStored(sql: Sql, accountId: number): Promise<StoredLimit[]> {
   const { rows } = await sql.query<{ limits: StoredLimit[] | null }>(
     'select label_limits as limits from account where id = $1',
     [accountId],
   );
-  return rows[0]?.limits ?? null;
+  return rows[0]?.limits ?? [];
+}
+
+/** The account's usage is locked, which comes before the account's row. */
+async function writeStored(tx: Sql, accountId: number, limits: readonly StoredLimit[]) {
+  await tx.query('update account set label_limits = $2 where id = $1', [
+    accountId,
+    limits.length === 0 ? null : JSON.stringify(limits),
+  ]);
+}
+
+/**
+ * Puts the limits back that a change has replaced, if they are still those that it has given; the account's usage is
+ * locked. Returns what that changes; undefined: nothing, because somebody has replaced them since.
+ */
+export async function putBack(
+  tx: Sql,
+  accountId: number,
+  { from, to }: ChangedLimits,
+  by: DoneBy,
+): Promise<ChangedLimits | undefined> {
+  const now = await readStored(tx, accountId);
+  if (JSON.stringify(now) !== JSON.stringify(to)) return undefined;
+  await writeStored(tx, accountId, from);
+  const changed = { from: to, to: from };
+  await noteStored(tx, accountId, changed, by);
+  return changed;
+}
+
+/** In the audit trail. */
+function noteStored(tx: Sql, accountId: number, { to }: ChangedLimits, by: DoneBy): Promise<void> {
+  const details = { labels: to.map(({ label }) => label) };
+  return insertEntry(tx, accountId, { kind: 'label-limits-changed', ...by, details });
 }
 
 /** The account's usage is locked. Throws `not-found`, `invalid-input` and `quota-exceeded`. */
-async function store(
+async function replaceStored(
   tx: Sql,
   { quotas, limitsOf }: LabelLimitsDeps,
   accountId: number,
   limits: LabelLimits,
-): Promise<void> {
-  const stored: StoredLimit[] = [];
+): Promise<ChangedLimits> {
+  const from = await readStored(tx, accountId);
+  const holders = await listHolders(tx, from);
+  const copies = new Map<string, Pick<StoredLimit, 'pId' | 'silenceMs'>>();
+  const to: StoredLimit[] = [];
   for (const [n, { label, purposeUuid }] of limits.entries()) {
-    const asked = { purposeUuids: [purposeUuid], purposes: [] };
-    const { purposes, problems } = await readAsked(tx, accountId, asked, limitsOf(accountId));
-    if (problems.length > 0)
-      throw unfit(problems.map(({ message }) => ({ path: `/limits/${n}/purposeUuid`, message })));
-    const contentId = await storeContent(tx, accountId, toText(purposes), quotas);
-    const pId = await getProfileOf(tx, { accountId, contentId, changeId: null });
-    stored.push({ label, purposeUuid, pId, silenceMs: firstSilenceMs(purposes) });
+    const copy =
+      copies.get(purposeUuid) ?? (await copyPurpose(tx, purposeUuid, `/limits/${n}/purposeUuid`));
+    copies.set(purposeUuid, copy);
+    to.push({ label, purposeUuid, ...copy });
   }
-  await tx.query('update account set label_limits = $2 where id = $1', [
-    accountId,
-    stored.length === 0 ? null : JSON.stringify(stored),
-  ]);
+  await writeStored(tx, accountId, to);
+  return { from, to };
+
+  async function copyPurpose(sql: Sql, purposeUuid: string, path: string) {
+    const asked = { purposeUuids: [purposeUuid], purposes: [] };
+    const { purposes, problems } = await readAsked(sql, accountId, asked, limitsOf(accountId));
+    if (problems.length > 0) throw unfit(problems.map(({ message }) => ({ path, message })));
+    const contentId = await storeContent(sql, accountId, toText(purposes), quotas);
+    const known = holders.get(contentId);
+    const pId = known ?? (await getProfileOf(sql, { accountId, contentId, changeId: null }));
+    holders.set(contentId, pId);
+    return { pId, silenceMs: firstSilenceMs(purposes) };
+  }
+}
+
+/** The profiles of these limits, by their contents. */
+async function listHolders(sql: Sql, limits: readonly StoredLimit[]): Promise<Map<number, string>> {
+  const { rows } = await sql.query<{ id: string; contentId: number }>(
+    'select id, content_id as "contentId" from profile where id = any($1::uuid[]) and content_id is not null',
+    [limits.map(({ pId }) => pId)],
+  );
+  return new Map(rows.map(({ id, contentId }) => [contentId, id]));
+}
+
+/** The devices that other limits of labels give other limits. */
+export async function listFollowing(
+  sql: Sql,
+  accountId: number,
+  { to }: ChangedLimits,
+): Promise<string[]> {
+  const labels = to.map(({ label }) => label);
+  const labelled = await listLabelled(sql, accountId, labels);
+  return [...(await listWanted(sql, accountId, labelled, false)).keys()];
 }
 
 /** In the order of registration. */

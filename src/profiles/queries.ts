@@ -92,6 +92,10 @@ export async function countOwnEngines(db: Sql, deviceIds: number[]): Promise<num
   return rows[0]?.count ?? 0;
 }
 
+/** As SQL: the job `j` can be undone, or is under way (`jobs.ts`). */
+const isUndoable = `
+  (cardinality(j.devices) > 0 or (j.total = 0 and j.ended_at > clock_timestamp() - interval '1 hour'))`;
+
 /**
  * Deletes the contents of the account's profiles that no device needs any more, that no job installs or may bring back,
  * and that are no label's limits; its usage is locked (`lockUsage`).
@@ -114,10 +118,18 @@ export async function removeUnused(tx: Sql, accountId: number): Promise<void> {
          union
         select unnest(array[p.content_id, f.content_id])
           from job j
-          join profile p on p.change_id = (j.action #>> '{change,changeId}')::uuid
+          join profile p on p.change_id = any(array[
+            (j.action #>> '{change,changeId}')::uuid,
+            case when j.state = 'acting' then (j.action #>> '{change,back}')::uuid end])
           left join device_profile w on w.profile_id = p.id
           left join profile f on f.id = w.former_id
-         where j.account_id = $1 and cardinality(j.devices) > 0
+         where j.account_id = $1 and ${isUndoable}
+         union
+        select p.content_id
+          from job j
+         cross join json_array_elements(j.action #> '{change,limits,from}') own
+          join profile p on p.id = (own ->> 'pId')::uuid
+         where j.account_id = $1 and ${isUndoable}
          union
         select p.content_id
           from account a
@@ -290,9 +302,38 @@ export async function listProfiles(
   return { profiles, next: isMore ? (page.at(-1)?.contentId ?? null) : null };
 }
 
+/** As SQL: the profile `p` is or was on a device with one of the labels in this parameter; null: any profile. */
+const isInReach = (labels: string) => `(
+  ${labels}::text[] is null or exists (
+    select from profile i
+      join device_profile w on w.profile_id = i.id
+      join device d on d.id = w.device_id
+     where i.content_id = p.content_id and d.labels && ${labels}
+     union all
+    select from device_profile_span s
+      join device d on d.id = s.device_id
+     where s.profile_id = p.id and d.labels && ${labels}))`;
+
+/** The purposes of a profile, as JSON; null if the account has no such profile in reach, or no device needs it. */
+export async function findContentOf(
+  sql: Sql,
+  accountId: number,
+  pId: string,
+  labels: readonly string[] | null,
+): Promise<string | null> {
+  const { rows } = await sql.query<{ purposes: string }>(
+    `select c.purposes::text as purposes
+       from profile p
+       join profile_content c on c.id = p.content_id
+      where p.id = $2 and p.account_id = $1 and ${isInReach('$3')}`,
+    [accountId, pId, labels],
+  );
+  return rows[0]?.purposes ?? null;
+}
+
 /**
- * The purposes of a profile, as JSON; null if the account has no such profile, if no device in reach needs it or had
- * it, or if they are no longer kept.
+ * The purposes of a profile, as JSON; null if the account has no such profile, if no device in reach has or had it, or
+ * if they are no longer kept.
  */
 export async function findPurposesOf(
   sql: Sql,
@@ -307,15 +348,7 @@ export async function findPurposesOf(
         left join profile_content c on c.id = p.content_id
         left join former_profile_content f on f.id = p.former_content_id
        where p.id = $2 and p.account_id = $1 and num_nonnulls(c.id, f.id) > 0
-         and ($3::text[] is null or exists (
-           select from profile i
-             join device_profile w on w.profile_id = i.id and w.state in ${needed}
-             join device d on d.id = w.device_id
-            where i.content_id = c.id and d.labels && $3
-            union all
-           select from device_profile_span s
-             join device d on d.id = s.device_id
-            where s.profile_id = p.id and d.labels && $3))`,
+         and ${isInReach('$3')}`,
     [accountId, pId, labels],
   );
   return rows[0]?.purposes ?? null;

@@ -68,8 +68,8 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
 
 /**
  * Locks the account's counters until the transaction ends; throws `unauthenticated` if the account is gone. Call it
- * before anything else of the account is locked, and before `ingestLock`: that rules out deadlocks, and no other
- * account waits for this one.
+ * before anything else of the account is locked (its own row, too), and before `ingestLock`: that rules out deadlocks,
+ * and no other account waits for this one.
  */
 export async function lockUsage(tx: Sql, accountId: number): Promise<void> {
   const { rowCount } = await tx

@@ -191,3 +191,87 @@ test('a preview says which devices have another profile, none, or do not exist',
   expect((await world.preview({ action: 'unmute', filter: {} })).status).toBe(400);
   expect((await world.get('/v2/jobs')).body['jobs']).toEqual([]);
 });
+
+test('several profiles and devices without one get their limits in one job, with one way back', async () => {
+  const uuids = await world.register(7);
+  const [a = '', b = '', c = '', d = '', none = '', other = '', emptied = ''] = uuids;
+  const first = await install([a, b], 20);
+  const second = await install([c, d], 30);
+  await install([other], 4);
+  await install([emptied], 5);
+  await world.db.query(
+    `with empty as (
+       insert into profile_content (account_id, hash, bytes, purposes)
+       select account_id, sha256('[]'), 2, '[]' from device where uuid = $1 returning id)
+     update profile set content_id = empty.id from empty
+      where profile.id = (select profile_id from device_profile w join device d on d.id = w.device_id
+                           where d.uuid = $1)`,
+    [emptied],
+  );
+  const purposes = [{ ...thresholdPurpose(1, 1), name: 'cold' }];
+  const limits = [
+    { ifPId: first, ...to(8, { severity: 'critical', threshold: { forMs: 60_000 } }) },
+    { ifPId: second, ...to(9) },
+    { ifPId: null, purposes },
+  ];
+  const body = { action: 'limits', limits, filter: {} };
+  const { body: preview } = await world.preview(body);
+  const at = { puId: 1, stId: 1, evId: 5 };
+  expect(preview['differences']).toEqual([
+    { ifPId: first, ...at, cause: 0, sId: '0x01', limit: 'forMs', from: 0, to: 60_000 },
+    { ifPId: first, ...at, cause: 0, sId: '0x01', limit: 'isGt', from: 20, to: 8 },
+    { ifPId: first, ...at, severity: { from: 'warning', to: 'critical' } },
+    { ifPId: second, ...at, cause: 0, sId: '0x01', limit: 'isGt', from: 30, to: 9 },
+  ]);
+  const outcomes = preview['devices'] as { deviceAuthUuid: string; outcome: string }[];
+  expect(outcomes.filter(({ outcome }) => outcome !== 'install')).toMatchObject([
+    { deviceAuthUuid: other, outcome: 'changed' },
+  ]);
+  const started = await world.act(body);
+  const job = await world.finished(started);
+  expect(job).toMatchObject({ done: 7, failed: [{ deviceAuthUuid: other, reason: 'changed' }] });
+  expect(job['pIds']).toHaveLength(3);
+  const isGts = async () => {
+    const found = new Map<string, number>();
+    for (const uuid of uuids) found.set(uuid, (await limitsOf([uuid]))[0]?.isGt ?? 0);
+    return [...found.values()];
+  };
+  expect(await isGts()).toEqual([8, 8, 9, 9, 1, 4, 1]);
+  const { rows } = await world.db.query<{ purpose: { states: object[] } }>(
+    `select c.purposes -> 0 as purpose from profile_content c join profile p on p.content_id = c.id
+      where p.id = (select w.profile_id from device_profile w join device d on d.id = w.device_id
+                     where d.uuid = $1 order by w.state = 'pending' desc limit 1)`,
+    [a],
+  );
+  expect(rows[0]?.purpose.states[0]).toMatchObject({
+    events: [{ actions: { severity: 'critical' }, causes: [{ threshold: { forMs: 60_000 } }] }],
+  });
+  const back = await world.act({ action: 'restore', jobId: started.body['jobId'] });
+  expect(await world.finished(back)).toMatchObject({ done: 6, of: 6, failed: [] });
+  expect(await isGts()).toEqual([20, 20, 30, 30, 0, 4, 0]);
+  expect(none).not.toBe('');
+});
+
+test('limits of several profiles that are wrong are refused by their place', async () => {
+  const uuids = await world.register(2);
+  const [one, two] = [await install(uuids.slice(0, 1), 20), await install(uuids.slice(1), 20)];
+  const refused = async (...limits: object[]): Promise<[number, string[]]> => {
+    const { status, body } = await world.act({ action: 'limits', limits, filter: {} });
+    return [status, (body['errors'] as { path: string }[]).map(({ path }) => path)];
+  };
+  const good = { ifPId: one, ...to(8) };
+  expect(await refused(good, good)).toEqual([400, ['/limits']]);
+  expect(await refused(good, { ifPId: two, ...to(9) })).toEqual([400, ['/limits/1/ifPId']]);
+  expect(await refused({ ifPId: one, ...to(8, { evId: 6 }) })).toEqual([
+    400,
+    ['/limits/0/changes/0'],
+  ]);
+  expect(await refused({ ifPId: one })).toEqual([400, ['/limits/0/changes']]);
+  expect(await refused({ ifPId: null, ...to(8) })).toEqual([
+    400,
+    ['/limits/0/changes', '/limits/0/purposeUuids'],
+  ]);
+  const purposes = [thresholdPurpose(1, 1), thresholdPurpose(1, 2)];
+  const [status, [path] = []] = await refused({ ifPId: null, purposes });
+  expect([status, path]).toEqual([400, expect.stringMatching(/^\/limits\/0\/purposes\/1/)]);
+});

@@ -156,6 +156,66 @@ test('the purposes that a job brings back are removed once it can no longer be u
   expect(late.status).toBe(404);
 });
 
+test('what a restore that began within the hour still brings back is kept until it has ended', async () => {
+  const uuids = await world.register(2);
+  await install(uuids, purpose(5));
+  const started = await world.act({ action: 'profile', purposes: [purpose(9)], filter: {} });
+  await world.finished(started);
+  let undone: Awaited<ReturnType<JobWorld['act']>> | undefined;
+  await world.whileNoneRuns(async () => {
+    undone = await world.act({ action: 'restore', jobId: started.body['jobId'] });
+    // The hour is over.
+    await world.db.query(`update job set devices = '{}' where uuid = $1`, [started.body['jobId']]);
+    await removeUnused();
+  });
+  if (undone) expect(await world.finished(undone)).toMatchObject({ done: 2, failed: [] });
+  expect(await namesOf(uuids)).toEqual([['above 5'], ['above 5']]);
+});
+
+test('taking back counts the devices that the job changed', async () => {
+  const uuids = await world.register(5);
+  await install(uuids.slice(0, 2), purpose(9));
+  const started = await world.act({ action: 'profile', purposes: [purpose(9)], filter: {} });
+  expect(await world.finished(started)).toMatchObject({ done: 5 });
+  const back = await world.act({ action: 'restore', jobId: started.body['jobId'] });
+  expect(await world.finished(back)).toMatchObject({ done: 3, of: 3, failed: [] });
+});
+
+test('a preview says of many profiles and long names as much as fits', async () => {
+  const uuids = await world.register(1000);
+  // Each has a profile of its own.
+  await world.db.query(
+    `with own as (
+       select id as device_id, account_id, row_number() over () as n from device where uuid = any($1::uuid[])
+     ), content as (
+       insert into profile_content (account_id, hash, bytes, purposes)
+       select account_id, decode(md5(n::text), 'hex'), 60,
+              json_build_array(json_build_object('puId', n, 'initStId', 1, 'states', '[]'::json))
+         from own
+       returning id, account_id
+     ), made as (
+       insert into profile (account_id, content_id) select account_id, id from content returning id
+     )
+     insert into device_profile (device_id, profile_id)
+     select own.device_id, made.id
+       from own join (select id, row_number() over () as n from made) made using (n)`,
+    [uuids],
+  );
+  const purposes = Array.from({ length: 200 }, (_, n) => ({
+    ...purpose(9, n + 1),
+    name: `${n} ${'long '.repeat(35)}`,
+  }));
+  const { status, text, body } = await world.preview({ action: 'profile', purposes, filter: {} });
+  expect(status, text).toBe(200);
+  expect(body['of']).toBe(1000);
+  const profiles = body['profiles'] as { comes?: { name: string }[] }[];
+  expect(profiles).toHaveLength(1000);
+  expect(profiles[0]?.comes).toHaveLength(200);
+  expect(profiles[0]?.comes?.[0]?.name.length).toBeLessThanOrEqual(101);
+  expect(profiles.at(-1)).not.toHaveProperty('comes');
+  expect(text.length).toBeLessThan(2 * 1024 * 1024);
+});
+
 test('a device that has refused what a job installed still has its own, and nothing is brought back', async () => {
   const [uuid = ''] = await world.register(1);
   await install([uuid], purpose(5));
@@ -165,7 +225,7 @@ test('a device that has refused what a job installed still has its own, and noth
   await world.db.query(`update device_profile set state = 'rejected' where state = 'pending'`);
   const before = await profilesOf([uuid]);
   const back = await world.act({ action: 'restore', jobId: started.body['jobId'] });
-  expect(await world.finished(back)).toMatchObject({ done: 1, failed: [] });
+  expect(await world.finished(back)).toMatchObject({ of: 0, failed: [] });
   expect(await profilesOf([uuid])).toEqual(before);
   expect(before).toMatchObject([{ names: ['above 5'] }]);
 });
@@ -210,4 +270,52 @@ test('what is not a profile is refused, and a key of a label reaches its devices
   const job = await world.finished(await world.act(body, token), token);
   expect(job['failed']).toEqual([{ deviceAuthUuid: other, reason: 'no-such-device' }]);
   expect(await namesOf([mine, other])).toEqual([['above 9'], undefined]);
+});
+
+test('a key of a label sees no profile that only other devices have, but one that its own have refused', async () => {
+  const [mine = '', other = ''] = await world.register(2);
+  const hidden = await install([other], purpose(5));
+  const refused = await install([mine], purpose(6));
+  await world.finished(
+    await world.act({ action: 'label', labels: ['cellar'], deviceAuthUuids: [mine] }),
+  );
+  await world.db.query(`update device_profile set state = 'rejected' where profile_id = $1`, [
+    refused,
+  ]);
+  const token = await world.makeKey({
+    scopes: ['devices:write', 'devices:read'],
+    labels: ['cellar'],
+  });
+  const changes = [{ puId: 1, stId: 1, evId: 5, cause: 0, thresholds: { isGt: 8 } }];
+  const statuses = async (ifPId: string) => {
+    const body = { action: 'limits', ifPId, changes, deviceAuthUuids: [mine] };
+    return [(await world.preview(body, token)).status, (await world.act(body, token)).status];
+  };
+  expect(await statuses(hidden)).toEqual([404, 404]);
+  expect(await statuses(refused)).toEqual([200, 200]);
+  const { body } = await world.get('/v2/profiles', token);
+  expect(body['profiles']).toMatchObject([{ pId: refused, refused: 1 }]);
+  expect((await world.get(`/v2/profiles/${refused}`, token)).status).toBe(200);
+  expect((await world.get(`/v2/profiles/${hidden}`, token)).status).toBe(404);
+});
+
+test('a preview shows stored purposes to keys that may read or install them', async () => {
+  const [uuid = ''] = await world.register(1);
+  const stored = await ask(world.url, {
+    path: '/v2/purposes',
+    token: world.token,
+    body: purpose(5),
+  });
+  const purposeUuids = [stored.body['purposeUuid']];
+  const bodies = [
+    { action: 'profile', purposeUuids, deviceAuthUuids: [uuid] },
+    { action: 'limits', limits: [{ ifPId: null, purposeUuids }], deviceAuthUuids: [uuid] },
+  ];
+  const statuses = async (...scopes: string[]) => {
+    const token = await world.makeKey({ scopes });
+    return Promise.all(bodies.map(async (body) => (await world.preview(body, token)).status));
+  };
+  expect(await statuses('devices:read')).toEqual([403, 403]);
+  expect(await statuses('devices:read', 'purposes:read')).toEqual([200, 200]);
+  expect(await statuses('devices:read', 'devices:write')).toEqual([200, 200]);
 });

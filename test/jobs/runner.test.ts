@@ -86,6 +86,40 @@ test('a piece that takes too long lets others go first, is halved, and ends with
   expect(errors.length).toBeGreaterThanOrEqual(5);
 });
 
+test('a job whose account somebody else works on lets others go first, and no device counts as failed', async () => {
+  const { db } = database;
+  const waiting = await newJob(2);
+  const other = await newJob(2);
+  const errors: unknown[] = [];
+  const onError = (error: unknown) => void errors.push(error);
+  const counts: number[] = [];
+  const doPiece: DoPiece = async (_tx, { uuids }) => {
+    counts.push(uuids.length);
+    return { failed: [] };
+  };
+  // No statement ends by itself.
+  const patient = openTestDatabase(database.url, { statementTimeoutMs: 600_000 });
+  const isDone = async (jobId: string) => (await jobOf(jobId))?.state === 'done';
+  let runner: ReturnType<typeof startJobRunner> | undefined;
+  try {
+    await db.transaction(async (tx) => {
+      await tx.query(
+        `select from account_usage
+          where account_id = (select account_id from job where uuid = $1) for update`,
+        [waiting.jobId],
+      );
+      runner = startJobRunner({ db: patient, doPiece, monotonicClock, onError, pollMs: 20 });
+      await expect.poll(() => isDone(other.jobId), { timeout: 10_000 }).toBe(true);
+      expect(await isDone(waiting.jobId)).toBe(false);
+    });
+    await expect.poll(() => isDone(waiting.jobId), { timeout: 60_000 }).toBe(true);
+  } finally {
+    await runner?.close();
+    await patient.close();
+  }
+  expect([errors, counts]).toEqual([[], [2, 2]]);
+});
+
 test('a job whose account is disabled after the job was found rests all the same', async () => {
   const { db } = database;
   const resting = await newJob(2);

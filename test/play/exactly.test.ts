@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { AlarmDecider } from '../../src/alarms/decide.ts';
-import type { Purpose } from '../../src/contract/purpose.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
 import type { DeviceIdentity, Item, SentMeasurement, Uplink } from '../../src/contract/uplink.ts';
 import { compileProfile, type Profile } from '../../src/engine/compile.ts';
 import { noteImported } from '../../src/ingest/imported.ts';
@@ -267,31 +267,14 @@ async function cutsOf({ deviceId }: DeviceIdentity, cut: readonly number[]): Pro
 
 const profile = fc.oneof(purposesInTime, purposes);
 
-const silent: Purpose = {
-  puId: 0,
-  initStId: 0,
-  states: [
-    {
-      stId: 0,
-      isGlobal: false,
-      events: [
-        {
-          evId: 0,
-          eventLog: false,
-          actions: {},
-          causes: [
-            {
-              sId: '0x1',
-              senseLog: false,
-              threshold: { noneForMs: 1_000, negate: false, relative: false },
-              thresholds: {},
-            },
-          ],
-        },
-      ],
-    },
-  ],
-};
+const watching = (threshold: object, thresholds: object) =>
+  Purpose.parse({
+    puId: 0,
+    initStId: 0,
+    states: [{ stId: 0, events: [{ evId: 0, causes: [{ sId: '0x1', threshold, thresholds }] }] }],
+  });
+const silent = watching({ noneForMs: 1_000 }, {});
+const above = watching({}, { isGt: 0 });
 /** Its silence makes the second profile current, and the device then rejects it: the first one is over. */
 const rejectedAfterSilence: Step[] = [
   {
@@ -308,6 +291,57 @@ const rejectedAfterSilence: Step[] = [
     underWayMs: 0,
     what: { kind: 'values', values: [{ sId: '0x1', val: 0, agoMs: 0 }] },
   },
+];
+
+const values = (...given: (typeof sent extends fc.Arbitrary<infer S> ? S : never)[]) => ({
+  kind: 'values' as const,
+  values: given,
+});
+const at = (afterMs: Step['afterMs'], what: Step['what']): Step => ({
+  afterMs,
+  by: 0,
+  underWayMs: 0,
+  what,
+});
+/** The newest value, which was ahead, does not say when the last one arrived; an import then has the device read anew. */
+const hiddenArrival: Step[] = [
+  at(0, values({ sId: '0x1', val: 0, agoMs: -10_001 })),
+  at(0, values({ sId: '0x1', val: 1, agoMs: 0 })),
+  at(1, values({ sId: '0x1', val: 1, agoMs: -1_000 })),
+  at(
+    0,
+    values({ sId: '0x1', val: 0, agoMs: null }, { sId: '0x1', val: { lat: 1, long: 0 }, agoMs: 0 }),
+  ),
+  at(0, { kind: 'import', values: [{ sId: '0x1', val: 0, agoMs: 0 }] }),
+  at(0, values({ sId: '0x1', val: 0, agoMs: -10_001 })),
+];
+
+/** Both wait for a time; what the first one does takes all that one transaction of the second process may. */
+const twoWaiting = Purpose.parse({
+  puId: 0,
+  initStId: 0,
+  states: [
+    {
+      stId: 0,
+      events: [
+        {
+          evId: 0,
+          actions: { engine: { gotoPuId: 0 } },
+          causes: [{ sId: '0x1', threshold: { forMs: 1_000 }, thresholds: { isAny: true } }],
+        },
+        {
+          evId: 1,
+          causes: [{ sId: '0x2', threshold: { forMs: 1_000 }, thresholds: { isGt: 0 } }],
+        },
+      ],
+    },
+  ],
+});
+const tickInTwo: Step[] = [
+  at(0, values({ sId: '0x2', val: 1, agoMs: -1_000 }, { sId: '0x1', val: 0, agoMs: null })),
+  { ...at(5_000_000, { kind: 'tick' }), by: 1 },
+  at(0, { kind: 'install', which: 0 }),
+  at(700, { kind: 'tick' }),
 ];
 
 test('what was kept of a device gives what was recorded', async () => {
@@ -338,7 +372,11 @@ test('what was kept of a device gives what was recorded', async () => {
       numRuns: isLong ? 1_000 : runs(200),
       // About one random history in 800 still plays otherwise, which the nightly run looks for.
       ...(!isLong && { seed: 20_261_127 }),
-      examples: [[[[silent], [silent]], rejectedAfterSilence, [0, 1, 2]] as const],
+      examples: [
+        [[[silent], [silent]], rejectedAfterSilence, [0, 1, 2]] as const,
+        [[[above], [silent]], hiddenArrival, []] as const,
+        [[[twoWaiting], [silent]], tickInTwo, []] as const,
+      ],
     },
   );
 }, 600_000);

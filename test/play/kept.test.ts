@@ -63,10 +63,10 @@ async function asked(body: object, as = token): Promise<string> {
   return `/v2/backtests/${String(answer.body['backtestId'])}`;
 }
 
-const ended = (path: string, as = token) =>
-  expect
-    .poll(async () => (await get(path, as)).body['state'], { timeout: 60_000 })
-    .not.toBe('running');
+async function ended(path: string, as = token): Promise<void> {
+  const state = async () => (await get(path, as)).body['state'];
+  await expect.poll(state, { timeout: 60_000 }).not.toBe('running');
+}
 
 /** All lines of a list, from pages of that size. */
 async function linesOf(path: string, kind: LineKind, limit: number): Promise<object[]> {

@@ -247,3 +247,115 @@ test('what is not a purpose, or named twice, is refused, and a key of a label ma
   const token = await world.makeKey({ scopes: ['devices:write', 'devices:read'], labels: ['a'] });
   expect((await world.get(path, token)).status).toBe(403);
 });
+
+const restore = async (jobId: unknown) =>
+  world.finished(await world.act({ action: 'restore', jobId }));
+
+test('taking limits of labels back puts them back for devices that get the label later, too', async () => {
+  const [freezer, colder] = [await storePurpose(-18), await storePurpose(-20)];
+  await setLimits(['freezer', freezer]);
+  const old = await register(['freezer']);
+  const { jobId } = await setLimits(['freezer', colder]);
+  const since = await register(['freezer']);
+  expect(await limitOf(since)).toEqual([-20, { label: 'freezer' }]);
+  await removeUnusedProfiles(world.db, new AbortController().signal);
+  const undo = await world.act({ action: 'restore', jobId });
+  expect(await world.finished(undo)).toMatchObject({ done: 2, failed: [] });
+  const all = async () => [await limitOf(old), await limitOf(since)];
+  expect(await all()).toEqual([
+    [-18, { label: 'freezer' }],
+    [-18, { label: 'freezer' }],
+  ]);
+  expect((await world.get(path)).body['limits']).toEqual([
+    { label: 'freezer', purposeUuid: freezer },
+  ]);
+  expect(await limitOf(await register(['freezer']))).toEqual([-18, { label: 'freezer' }]);
+  // And taking that back brings the other ones again.
+  await restore(undo.body['jobId']);
+  expect(await all()).toEqual([
+    [-20, { label: 'freezer' }],
+    [-20, { label: 'freezer' }],
+  ]);
+  expect(await limitOf(await register(['freezer']))).toEqual([-20, { label: 'freezer' }]);
+});
+
+test('limits of labels that no device has are taken back as well, unless they were replaced since', async () => {
+  const [freezer, colder] = [await storePurpose(-18), await storePurpose(-20)];
+  const limits = async () => (await world.get(path)).body['limits'];
+  const first = await setLimits(['freezer', freezer]);
+  expect(first.job).toMatchObject({ of: 0 });
+  const second = await setLimits(['freezer', colder]);
+  await restore(first.jobId);
+  expect(await limits()).toEqual([{ label: 'freezer', purposeUuid: colder }]);
+  await removeUnusedProfiles(world.db, new AbortController().signal);
+  await restore(second.jobId);
+  expect(await limits()).toEqual([{ label: 'freezer', purposeUuid: freezer }]);
+  expect(await limitOf(await register(['freezer']))).toEqual([-18, { label: 'freezer' }]);
+});
+
+test('own limits that are those of the label become its, and are own again', async () => {
+  const freezer = await storePurpose(-18);
+  const own = await register([]);
+  await install(own, -18);
+  await setLabels(own, ['freezer']);
+  await setLimits(['freezer', freezer]);
+  expect(await limitOf(own)).toEqual([-18, 'own']);
+  const given = await world.act({ action: 'label-limits', filter: {} });
+  await world.finished(given);
+  expect(await limitOf(own)).toEqual([-18, { label: 'freezer' }]);
+  const undo = await world.act({ action: 'restore', jobId: given.body['jobId'] });
+  expect(await world.finished(undo)).toMatchObject({ done: 1, failed: [] });
+  expect(await limitOf(own)).toEqual([-18, 'own']);
+  await restore(undo.body['jobId']);
+  expect(await limitOf(own)).toEqual([-18, { label: 'freezer' }]);
+  // Whoever gives it another label means that.
+  await setLimits(['freezer', freezer], ['cold', freezer]);
+  await setLabels(own, ['cold']);
+  await restore(given.body['jobId']);
+  expect(await limitOf(own)).toEqual([-18, { label: 'cold' }]);
+});
+
+test('giving devices the limits of their labels fails for those that do not exist', async () => {
+  const gone = crypto.randomUUID();
+  const deviceAuthUuids = [await register([]), gone];
+  const job = await world.finished(await world.act({ action: 'label-limits', deviceAuthUuids }));
+  expect(job['failed']).toEqual([{ deviceAuthUuid: gone, reason: 'no-such-device' }]);
+});
+
+test('the same limits, also of many labels, are held by one profile', async () => {
+  const freezer = await storePurpose(-18);
+  const of = async () => {
+    const { rows } = await world.db.query<{ count: number }>(
+      `select count(*)::integer as count from profile p join purpose o on o.account_id = p.account_id
+        where o.id = $1`,
+      [freezer],
+    );
+    return rows[0]?.count;
+  };
+  const limits = ['a', 'b', 'c'].map((label): [string, string] => [label, freezer]);
+  await setLimits(...limits);
+  expect(await of()).toBe(1);
+  await setLimits(...limits, ['d', freezer]);
+  expect(await of()).toBe(1);
+});
+
+test('limits of labels can be replaced while the account is being removed', async () => {
+  const freezer = await storePurpose(-18);
+  const waiting = async () => {
+    const { rowCount } = await world.db.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    return rowCount;
+  };
+  const asked = await world.db.transaction(async (tx) => {
+    // What is installed cannot be stored yet: the account's usage is locked, and its row is not.
+    await tx.query('lock table profile_content in share mode');
+    const put = call('PUT', path, { limits: [{ label: 'freezer', purposeUuid: freezer }] });
+    await expect.poll(waiting).toBe(1);
+    const removal = call('DELETE', '/v2/accounts');
+    await expect.poll(waiting).toBe(2);
+    return { put, removal };
+  });
+  expect((await asked.put).status).toBe(200);
+  expect((await asked.removal).status).toBe(200);
+});

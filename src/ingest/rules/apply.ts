@@ -163,9 +163,11 @@ function runTicks(
   scope: MessageScope,
   { isTick }: { isTick: boolean },
 ): Ticked {
+  const { spent, limit } = scope.budget;
   const device = isTick ? bringBack(deviceState, scope) : deviceState;
   const ticked = runDue(device, scope);
-  if (ticked.deviceState !== deviceState) noteTick(deviceState, scope, { isTick });
+  const budget = ticked.isBehind ? { spent, limit } : undefined;
+  if (ticked.deviceState !== deviceState) noteTick(deviceState, scope, { isTick, budget });
   return ticked;
 }
 

@@ -43,7 +43,7 @@ export type Given = {
   runtime: StoredRuntime | null;
 };
 
-/** What a tick knew besides the time; absent members are false, 0 and none. */
+/** What a tick knew besides the time; absent members are false, 0, none, and enough. */
 export type TickInput = {
   /** It was no message's, so evidence from a clock that was ahead is corrected (`bringBack`). */
   isTick?: true;
@@ -51,6 +51,8 @@ export type TickInput = {
   gaps?: Listening['gaps'];
   /** There were more gaps than are kept here. */
   isCut?: true;
+  /** Its budget was spent before all was done that was due, and this is how it began: see `Budget`. */
+  budget?: { spent: number; limit: number };
 };
 
 /** In an hour of arrivals, the oldest measurement that came more than an hour late; ms. */

@@ -61,8 +61,12 @@ export function givenOf(deviceState: DeviceState, longest = longestRuntime): Giv
   };
 }
 
-/** Notes that time alone changed a device. `before`: the device before that. */
-export function noteTick(before: DeviceState, scope: MessageScope, { isTick }: TickOptions): void {
+/** Notes that time alone changed a device. `before`: the device before that; `budget`: how it began if it is spent. */
+export function noteTick(
+  before: DeviceState,
+  scope: MessageScope,
+  { isTick, budget }: TickOptions,
+): void {
   const { limits } = scope;
   const doubtMs = limits.doubtSpanMs?.() ?? 0;
   const gaps = gapsThatMatter(before, limits.listeningOf?.(before.device));
@@ -71,11 +75,12 @@ export function noteTick(before: DeviceState, scope: MessageScope, { isTick }: T
     ...(isTick && doubtMs !== 0 && { doubtMs }),
     ...(gaps.length > 0 && { gaps: gaps.slice(-mostGaps) }),
     ...(gaps.length > mostGaps && { isCut: true as const }),
+    ...(budget && { budget }),
   };
   noteInput(before, { kind: 'tick', body: Object.keys(body).length > 0 ? body : null }, scope);
 }
 
-type TickOptions = { isTick: boolean };
+type TickOptions = { isTick: boolean; budget: TickInput['budget'] };
 
 /** Those that have ended before nothing of the device began do not count. */
 function gapsThatMatter(

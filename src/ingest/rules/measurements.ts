@@ -384,7 +384,8 @@ export class EventTimes {
       return arrivedTs;
     }
     if (isBelow && isStamped) {
-      if (clock?.late) this.#keep(sId, number, newest, null);
+      // Also for its arrival, which the newest value does not have.
+      this.#keep(sId, number, newest, null);
       return ts;
     }
     if (isBelow) {
@@ -452,7 +453,8 @@ export class EventTimes {
   ): void {
     const { deviceId } = this.#device.device;
     const { ts: clockTs = null, vals = [] } = this.#seen.get(number) ?? {};
-    const state: Watermark = { ...newest, clockTs, vals, late };
+    const { arrivedTs } = this.#scope;
+    const state: Watermark = { ...newest, clockTs, vals, late, arrivedTs };
     this.#clocks = new Map(this.#clocks).set(sId, state);
     this.#scope.rows.clocks.set(`${deviceId} ${sId}`, { deviceId, sId, state });
   }

@@ -33,6 +33,8 @@ export type Watermark = {
   /** The values at that time that were evaluated. Absent in rows written by 0.3.0, and after an import. */
   vals?: Measurement['val'][];
   late: LateRun | null;
+  /** When the last message arrived that changed it, ms: no newest value says that. Absent in rows up to 0.4.0. */
+  arrivedTs?: WallMs | undefined;
 };
 
 /** When the device was last told about its clock, ms; null: never. */
