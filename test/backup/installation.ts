@@ -159,9 +159,9 @@ export async function install(url: string): Promise<Installation> {
   const isPlayed = async () => {
     const path = `/v2/backtests/${backtestId}`;
     const { state } = await call<{ state: string }>(url, 'GET', path, { token });
-    return state === 'done';
+    expect(state).toBe('done');
   };
-  await expect.poll(isPlayed, { timeout: 20_000 }).toBe(true);
+  await vi.waitFor(isPlayed, { timeout: 60_000 });
   const ids = { purposeUuid, pIds, alarmIds, jobId, backtestId, lastEventId };
   return { token, ...ids, fired, halfWay, waiting, unseenTs };
 }
