@@ -207,6 +207,10 @@ const settings: SettingsInput = {
     exports: 2,
     /** Imports of measurements under way in one process; others wait for at most ten seconds, then get 429. */
     imports: 1,
+    /** Backtests that are kept, for 30 days. */
+    backtests: 10,
+    /** Measurements that backtests read in a day (UTC). */
+    backtestValuesPerDay: 500_000_000,
     /** Logins per minute, right and wrong ones, of one account from one address (429 beyond that). */
     loginsPerAccount: 60,
     /** The same from one address, whatever the account; cannot be changed for one account. */
@@ -227,6 +231,10 @@ const settings: SettingsInput = {
     /** SMS to one telephone number, and for the whole installation, whichever account sends them. */
     smsPerNumber: 20,
     smsPerInstallation: 1_000,
+    /** Commands that have not ended, for one device. */
+    commandsPerDevice: 100,
+    /** Commands to devices on one day (UTC). */
+    commandsPerDay: 100_000,
     /**
      * Requests for confirmation, which may go to strangers: from one network (an IPv4 address, an IPv6 /64), and for
      * the whole installation. An account whose own address is not confirmed may send five, and all such accounts

@@ -61,6 +61,9 @@ import { notificationRoutes } from '../notifications/routes.ts';
 import { webhookDocs } from '../notifications/webhook-docs.ts';
 import { readProfile } from '../profiles/install.ts';
 import { backtestRoutes } from '../play/routes.ts';
+import { commandRoutes } from '../commands/routes.ts';
+import { createCommandWaits } from '../commands/wait.ts';
+import type { ListListening } from '../play/run.ts';
 import { labelLimitRoutes, takeLabelLimits } from '../profiles/label-limits.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/purposes.ts';
@@ -72,6 +75,8 @@ import { createTickets, type Tickets } from '../streams/tickets.ts';
 import { version } from '../version.ts';
 import {
   startAccountMail,
+  startCommandExpiry,
+  startBacktests,
   startHistoryCare,
   startJobs,
   startQuotaWatchOf,
@@ -86,7 +91,6 @@ import {
   createInstallWarningsOf,
   createOnLabelled,
   listContactRoutes,
-  rulesOf,
 } from './people.ts';
 import { type Shared, tellOfRedis } from './shared.ts';
 import { createStreams, type Auth, listImportRoutes, startAuth } from './streams.ts';
@@ -153,6 +157,7 @@ export async function startApi(
   });
   observeHttpQueue(metrics.registry, http.countWaiting);
   startQuotaWatchOf(shared);
+  startCommandExpiry(shared);
   startSecretChangeOf(shared);
   shared.publicUrl.listensOn(http.port);
   shared.ingress.add('HTTP', (withinMs) => http.close(withinMs));
@@ -210,6 +215,7 @@ async function listRoutes(
   const warnings = createInstallWarningsOf(shared);
   const { warnOfSms } = warnings;
   const jobs = startJobs(shared, { ...acting, warnOfSms, newUuid: randomUUID });
+  const backtests = startBacktests(shared, createListListening(shared));
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
     const deviceId = await findId(accountId, uuid);
@@ -267,6 +273,7 @@ async function listRoutes(
       isAhead,
     }),
     ...jobRoutes({ db }),
+    ...commandRoutes({ db, bus, limitsOf, waits: startCommandWaits(shared), newUuid: randomUUID }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
     ...quotaRoutes({ db, quotas, retention: config.retention, counters }),
     ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms }),
@@ -288,10 +295,9 @@ async function listRoutes(
     ...backtestRoutes({
       db,
       exports,
-      database: shared.storage.connection,
-      rules: rulesOf(shared),
+      limitsOf,
+      ...backtests,
       readProfile: (accountId, asked) => readProfile(db, accountId, asked, limitsOf(accountId)),
-      listListening: createListListening(shared),
     }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...listImportRoutes(shared, { authenticate, othersWait }),
@@ -299,6 +305,12 @@ async function listRoutes(
     ...listContactRoutes(shared),
     ...listBrokerRoutes(shared, limiters),
   ];
+}
+
+function startCommandWaits({ bus, monotonicClock, disposables }: Shared) {
+  const waits = createCommandWaits({ bus, monotonicClock });
+  disposables.add('requests that wait for commands', async () => waits.close());
+  return waits;
 }
 
 /** Limits login attempts, across all processes if there is a Redis. */
@@ -389,7 +401,7 @@ function createListListening({
   config,
   db,
   clock,
-}: Pick<Shared, 'config' | 'db' | 'clock'>): Parameters<typeof backtestRoutes>[0]['listListening'] {
+}: Pick<Shared, 'config' | 'db' | 'clock'>): ListListening {
   const leaders = leadersAmong(config.connectors);
   const leaderOf = (connectorId: number) => leaders.get(connectorId) ?? null;
   return async (deviceIds, sinceTs) => {

@@ -1,4 +1,5 @@
 import type { DoneBy } from '../audit/audit.ts';
+import { randomUUID } from 'node:crypto';
 import { Gauge } from 'prom-client';
 import type { AccountsOptions } from '../accounts/account.ts';
 import { startMailer } from '../accounts/mailer.ts';
@@ -7,6 +8,7 @@ import { type ActDeps, muteWithin } from '../alarms/act.ts';
 import { actOnPiece } from '../alarms/actions.ts';
 import { forgetEntries, insertEntry } from '../audit/audit.ts';
 import { type RefusalLog, startRefusalLog } from '../audit/refusals.ts';
+import { expireCommands, forgetCommands } from '../commands/store.ts';
 import { deriveSecretCheck } from '../config/keys.ts';
 import type { Sql } from '../db/sql.ts';
 import { listReachable, relabelDevices } from '../devices/actions.ts';
@@ -49,7 +51,9 @@ import { moreThan, type NearCounts, startQuotaWatch } from '../quotas/near.ts';
 import { countTokensOf, listChecks } from '../secret-check/secret-check.ts';
 import type { EndedSession } from '../sessions/sessions.ts';
 import { forgetTickets } from '../streams/tickets.ts';
-import { forgetOldAlarms, mailOptions } from './people.ts';
+import { type ListListening, startBacktestRunner } from '../play/run.ts';
+import { forgetBacktests } from '../play/store.ts';
+import { forgetOldAlarms, mailOptions, rulesOf } from './people.ts';
 import type { WrittenBy } from '../versions/versions.ts';
 import type { Shared } from './shared.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
@@ -110,6 +114,35 @@ export function startJobs(shared: Shared, deps: JobDeps) {
       previewChange({ db, limitsOf, warnOfSms: deps.warnOfSms }, of, asked),
   };
 }
+
+/** Plays backtests that are kept. Returns what their routes need. */
+export function startBacktests(shared: Shared, listListening: ListListening) {
+  const { db, clock, log, disposables } = shared;
+  const playLog = log.child({ component: 'backtests' });
+  const database = shared.storage.connection;
+  const rules = rulesOf(shared);
+  const runner = startBacktestRunner({
+    db,
+    database,
+    rules,
+    listListening,
+    clock,
+    newUuid: randomUUID,
+    onError: (err) =>
+      playLog.warn(
+        { event: 'backtests.failed', err },
+        'A backtest failed for a device; it will be tried again.',
+      ),
+  });
+  disposables.add('backtests', () => runner.close());
+  return { database, rules, listListening, onStored: runner.wake };
+}
+
+/** A chore of the upkeep. */
+const forgetOldBacktests =
+  ({ db }: Pick<Shared, 'db'>): Chore =>
+  (nowTs, { signal }) =>
+    forgetBacktests(db, keptSince(nowTs).sinceTs, signal);
 
 /** A chore of the upkeep. */
 const forgetOldJobs =
@@ -367,8 +400,10 @@ export async function startHistoryCare(
     (_nowTs, { signal }) => forgetTokensOfEnded(db, isLiveSession, signal),
     (nowTs) => forgetRefusedLogins(db, nowTs),
     (nowTs, { signal }) => forgetOldDisplays(db, nowTs, signal),
+    (nowTs, { signal }) => forgetCommands(db, nowTs, signal),
     forgetOldEntries(shared),
     forgetOldJobs(shared),
+    forgetOldBacktests(shared),
     forgetOldAlarms(shared),
     forgetOldVersions(shared),
   ];
@@ -428,6 +463,32 @@ export function startQuotaWatchOf(shared: Shared): void {
       ),
   });
   disposables.add('quotas that near their end', () => watch.close());
+}
+
+/** How soon a command ends once its time is over. */
+const expireEveryMs = 1_000;
+
+/** Ends commands whose time is over. Any process may: each ends once. Nothing ends while the clock is in doubt. */
+export function startCommandExpiry({ db, bus, believed, log, disposables }: Shared): void {
+  async function expire(): Promise<void> {
+    const nowTs = believed.believedTs();
+    const expired = nowTs === null ? [] : await expireCommands(db, nowTs);
+    for (const { accountId, commandId, deviceAuthUuid: uuid } of expired) {
+      bus.publish('command', { accountId, commandId });
+      if (uuid !== null) bus.publish('due', { uuid, topic: 'command' });
+    }
+  }
+  const onError = (err: unknown) =>
+    log
+      .child({ component: 'commands' })
+      .warn(
+        { event: 'commands.unexpired', err },
+        'Commands whose time is over could not be ended; the service will try again in a second.',
+      );
+  disposables.add(
+    'expiry of commands',
+    startEvery(expireEveryMs, () => expire().catch(onError)),
+  );
 }
 
 /** Counting reads all devices. */

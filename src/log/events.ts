@@ -97,6 +97,7 @@ const logEvents = [
   'device-request.failed',
   'downlink.unread',
   'downlink.unnoted',
+  'commands.unexpired',
   'presence.unwritten',
   'logins.unwritten',
   'listening.unwritten',
@@ -142,6 +143,7 @@ const logEvents = [
   'history.purge-failed',
 
   // Jobs on many devices.
+  'backtests.failed',
   'jobs.piece-failed',
 ] as const;
 
@@ -171,7 +173,9 @@ const components = [
   'alarms',
   'notifications',
   'history',
+  'backtests',
   'jobs',
+  'commands',
 ] as const;
 
 export type Component = (typeof components)[number];

@@ -47,11 +47,16 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
                'pushTokens', (select count(*) from push_token where account_id = a.id),
                'keys', (select count(*) from api_key where account_id = a.id),
                'jobs', (select count(*) from job where account_id = a.id and state = 'running'),
+               'backtests', (select count(*) from backtest where account_id = a.id),
+               'backtestValuesPerDay',
+                 coalesce(case when u.played_day = ${today} then u.played end, 0),
                'idempotencyKeys',
                  (select count(*) from idempotency_key where account_id = a.id),
                'messagesPerDay', ${sent('account')},
                'webhooksPerDay', ${sent('webhook')},
-               'smsPerDay', ${sent('sms')}) as used,
+               'smsPerDay', ${sent('sms')},
+               'commandsPerDay',
+                 case when u.commands_day = ${today} then u.commands else 0 end) as used,
              coalesce(
                (select json_object_agg(quota, value) from account_quota where account_id = a.id),
                '{}') as overrides

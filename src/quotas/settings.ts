@@ -30,6 +30,8 @@ export const QuotaSettings = z.strictObject({
   idempotencyKeys: count,
   exports: count,
   imports: count,
+  backtests: count,
+  backtestValuesPerDay: count,
   loginsPerAccount: count,
   loginsPerAddress: count,
   rejectionsPerMessage: z.int().min(1).max(100),
@@ -42,6 +44,8 @@ export const QuotaSettings = z.strictObject({
   smsPerDay: count,
   smsPerNumber: count,
   smsPerInstallation: count,
+  commandsPerDevice: count,
+  commandsPerDay: count,
   confirmationsPerNetwork: count,
   confirmationsPerInstallation: count,
 });

@@ -67,6 +67,8 @@ describe('two accounts', () => {
         keyId: nobody(),
         tokenId: nobody().replaceAll('-', ''),
         jobId: nobody(),
+        commandId: nobody(),
+        backtestId: nobody(),
       };
       const none = await ask(exampleOf(operation, mine, ids));
       expect(someone.status).toBe(404);
