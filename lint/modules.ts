@@ -222,7 +222,7 @@ export const modules: Module[] = [
   },
   featureModule(
     'play',
-    'alarms/rules.ts contract/ db/ devices/select.ts engine/ exports/ http/ ingest/rules/ lib/ quotas/ errors.ts',
+    'alarms/rules.ts audit/ contract/ db/ devices/select.ts engine/ exports/ http/ ingest/rules/ jobs/ lib/ quotas/ errors.ts',
   ),
   {
     files: 'src/play/player.ts',
@@ -234,7 +234,7 @@ export const modules: Module[] = [
       '../lib/clock-readings.ts',
     ],
     only: ['zod'],
-    beside: [],
+    beside: ['./measurements.ts'],
     why: 'The player is pure: it takes everything as arguments.',
   },
   {

@@ -16,8 +16,8 @@ import { optionsOf, sessionFormats, type Sql, types } from './sql.ts';
 /** Reads many rows: from the pool, or in one transaction. */
 export type CopySource = Sql & {
   /**
-   * `COPY … TO STDOUT`, a row after the other, in the format that the statement names (`CopiedRows`). The bytes are valid
-   * only during the call.
+   * `COPY … TO STDOUT`, a row after the other, in the format that the statement names (`CopiedRows`). The bytes are
+   * valid only during the call.
    */
   copyOut(statement: string, onRow: (row: Buffer) => void): Promise<void>;
 };

@@ -118,8 +118,8 @@ class MeasurementReader {
     if (this.#series.length === 0) return all;
     const copied = new CopiedRows();
     const numbers = new Map(this.#series.map(({ id }, number) => [id, number]));
-    // Bounded by time as well, which finds the chunks. A time may be as far ahead as ingest.maxAheadMs allows. COPY takes
-    // no parameters; these are all numbers of ours.
+    // Bounded by time as well, which finds the chunks. A time may be as far ahead as ingest.maxAheadMs allows.
+    // COPY takes no parameters; these are all numbers of ours.
     const statement = `
       copy (
         select series_id, ts, val, long, arrived, nth
