@@ -22,8 +22,8 @@ const maxNamed = 100;
 const pauseMs = 500;
 
 /**
- * Every reader's position, whatever it has read. What commands were is not repeated, so a reader that returns is told to
- * request the list again.
+ * Every reader's position, whatever it has read. What commands were is not repeated, so a reader that returns is told
+ * to request the list again.
  */
 const position = '1';
 
