@@ -207,6 +207,10 @@ const settings: SettingsInput = {
     exports: 2,
     /** Imports of measurements under way in one process; others wait for at most ten seconds, then get 429. */
     imports: 1,
+    /** Backtests that are kept, for 30 days. */
+    backtests: 10,
+    /** Measurements that backtests read in a day (UTC). */
+    backtestValuesPerDay: 500_000_000,
     /** Logins per minute, right and wrong ones, of one account from one address (429 beyond that). */
     loginsPerAccount: 60,
     /** The same from one address, whatever the account; cannot be changed for one account. */

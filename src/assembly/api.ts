@@ -61,6 +61,7 @@ import { notificationRoutes } from '../notifications/routes.ts';
 import { webhookDocs } from '../notifications/webhook-docs.ts';
 import { readProfile } from '../profiles/install.ts';
 import { backtestRoutes } from '../play/routes.ts';
+import type { ListListening } from '../play/run.ts';
 import { labelLimitRoutes, takeLabelLimits } from '../profiles/label-limits.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/purposes.ts';
@@ -72,6 +73,7 @@ import { createTickets, type Tickets } from '../streams/tickets.ts';
 import { version } from '../version.ts';
 import {
   startAccountMail,
+  startBacktests,
   startHistoryCare,
   startJobs,
   startQuotaWatchOf,
@@ -86,7 +88,6 @@ import {
   createInstallWarningsOf,
   createOnLabelled,
   listContactRoutes,
-  rulesOf,
 } from './people.ts';
 import { type Shared, tellOfRedis } from './shared.ts';
 import { createStreams, type Auth, listImportRoutes, startAuth } from './streams.ts';
@@ -210,6 +211,7 @@ async function listRoutes(
   const warnings = createInstallWarningsOf(shared);
   const { warnOfSms } = warnings;
   const jobs = startJobs(shared, { ...acting, warnOfSms, newUuid: randomUUID });
+  const backtests = startBacktests(shared, createListListening(shared));
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
     const deviceId = await findId(accountId, uuid);
@@ -288,10 +290,9 @@ async function listRoutes(
     ...backtestRoutes({
       db,
       exports,
-      database: shared.storage.connection,
-      rules: rulesOf(shared),
+      limitsOf,
+      ...backtests,
       readProfile: (accountId, asked) => readProfile(db, accountId, asked, limitsOf(accountId)),
-      listListening: createListListening(shared),
     }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...listImportRoutes(shared, { authenticate, othersWait }),
@@ -389,7 +390,7 @@ function createListListening({
   config,
   db,
   clock,
-}: Pick<Shared, 'config' | 'db' | 'clock'>): Parameters<typeof backtestRoutes>[0]['listListening'] {
+}: Pick<Shared, 'config' | 'db' | 'clock'>): ListListening {
   const leaders = leadersAmong(config.connectors);
   const leaderOf = (connectorId: number) => leaders.get(connectorId) ?? null;
   return async (deviceIds, sinceTs) => {

@@ -1,4 +1,5 @@
 import type { DoneBy } from '../audit/audit.ts';
+import { randomUUID } from 'node:crypto';
 import { Gauge } from 'prom-client';
 import type { AccountsOptions } from '../accounts/account.ts';
 import { startMailer } from '../accounts/mailer.ts';
@@ -49,7 +50,9 @@ import { moreThan, type NearCounts, startQuotaWatch } from '../quotas/near.ts';
 import { countTokensOf, listChecks } from '../secret-check/secret-check.ts';
 import type { EndedSession } from '../sessions/sessions.ts';
 import { forgetTickets } from '../streams/tickets.ts';
-import { forgetOldAlarms, mailOptions } from './people.ts';
+import { type ListListening, startBacktestRunner } from '../play/run.ts';
+import { forgetBacktests } from '../play/store.ts';
+import { forgetOldAlarms, mailOptions, rulesOf } from './people.ts';
 import type { WrittenBy } from '../versions/versions.ts';
 import type { Shared } from './shared.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
@@ -110,6 +113,35 @@ export function startJobs(shared: Shared, deps: JobDeps) {
       previewChange({ db, limitsOf, warnOfSms: deps.warnOfSms }, of, asked),
   };
 }
+
+/** Plays backtests that are kept. Returns what their routes need. */
+export function startBacktests(shared: Shared, listListening: ListListening) {
+  const { db, clock, log, disposables } = shared;
+  const playLog = log.child({ component: 'backtests' });
+  const database = shared.storage.connection;
+  const rules = rulesOf(shared);
+  const runner = startBacktestRunner({
+    db,
+    database,
+    rules,
+    listListening,
+    clock,
+    newUuid: randomUUID,
+    onError: (err) =>
+      playLog.warn(
+        { event: 'backtests.failed', err },
+        'A backtest failed for a device; it will be tried again.',
+      ),
+  });
+  disposables.add('backtests', () => runner.close());
+  return { database, rules, listListening, onStored: runner.wake };
+}
+
+/** A chore of the upkeep. */
+const forgetOldBacktests =
+  ({ db }: Pick<Shared, 'db'>): Chore =>
+  (nowTs, { signal }) =>
+    forgetBacktests(db, keptSince(nowTs).sinceTs, signal);
 
 /** A chore of the upkeep. */
 const forgetOldJobs =
@@ -369,6 +401,7 @@ export async function startHistoryCare(
     (nowTs, { signal }) => forgetOldDisplays(db, nowTs, signal),
     forgetOldEntries(shared),
     forgetOldJobs(shared),
+    forgetOldBacktests(shared),
     forgetOldAlarms(shared),
     forgetOldVersions(shared),
   ];

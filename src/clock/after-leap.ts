@@ -189,6 +189,11 @@ const steps: readonly Step[] = [
     where: `registrations_day > (${now} at time zone 'UTC')::date`,
     set: `registrations_day = '-infinity', registrations = 0`,
   }),
+  changing('account_usage', {
+    columns: ['played_day'],
+    where: `played_day > (${now} at time zone 'UTC')::date`,
+    set: `played_day = '-infinity', played = 0`,
+  }),
   changing('history_retention', {
     columns: ['next_at'],
     where: `next_at > ms_to_timestamp($1::bigint + 2000 + 86400000)`,
@@ -221,6 +226,8 @@ const leftAlone: Readonly<Record<string, string>> = {
   'alarm_change.ts': history,
   'api_key.created_at': fact,
   'api_key.expires_at': 'A person chose it.',
+  'backtest.heard_at': 'A run that was last heard of in the future counts as gone.',
+  'backtest.reserved_on': 'It names the day to which what was not read is credited back.',
   'believed_time.doubted_at': 'src/clock/belief.ts judges the clock by it.',
   'believed_time.reckoned_at': 'src/clock/belief.ts judges the clock by it.',
   'contact.confirmed_at': 'Only whether it is set matters.',

@@ -15,6 +15,9 @@ export const purgeLock = 7206;
 /** Held by the process that works on some devices of a job. */
 export const jobsLock = 7212;
 
+/** Held for a moment by the process that takes up a backtest. */
+export const backtestsLock = 7213;
+
 /**
  * How long each attempt of a removal waits for the ingest lock, and for rows while it has the lock, in ms. Ingest
  * queues behind that wait, so a removal gives up soon, and waits longer only after failed attempts.

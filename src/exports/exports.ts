@@ -36,20 +36,25 @@ type TooMuch = {
   instead: string;
 };
 
-/**
- * Throws `invalid-input` if a select has more rows than one answer may. It uses the planner's estimate, because
- * counting would take as long as reading.
- */
+/** About how many rows a select has: the planner's estimate, because counting would take as long as reading. */
+export async function estimateRows(
+  sql: Sql,
+  select: { text: string; values: unknown[] },
+): Promise<number> {
+  const { rows } = await sql.query<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>(
+    `explain (format json) ${select.text}`,
+    select.values,
+  );
+  return rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0;
+}
+
+/** Throws `invalid-input` if a select has more rows than one answer may, by `estimateRows`. */
 export async function refuseTooMuch(
   sql: Sql,
   select: { text: string; values: unknown[] },
   { most, what, instead }: TooMuch,
 ): Promise<void> {
-  const { rows } = await sql.query<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>(
-    `explain (format json) ${select.text}`,
-    select.values,
-  );
-  const found = rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0;
+  const found = await estimateRows(sql, select);
   if (found <= most) return;
   const message = `the request matches about ${found} ${what}, but an answer has at most ${most}: ask for ${instead}`;
   throw new DomainError('invalid-input', 'The request matches more than one answer can hold.', {

@@ -445,6 +445,8 @@ const deviceRows: readonly OwnedRows[] = [
   ofDevice('device_profile'),
   ofDevice('device_profile_span'),
   ofDevice('former_version'),
+  ofDevice('backtest_lines'),
+  ofDevice('backtest_device'),
   ofDevice('device_input'),
   ofDevice('late_arrival'),
   ofDevice('refused_login'),
@@ -471,6 +473,8 @@ const personalRows: readonly OwnedRows[] = [
   ofAccount('account_audit'),
   ofAccount('refused_login'),
   ofAccount('removed_uuid'),
+  ofAccount('backtest_lines'),
+  ofAccount('backtest_device'),
   ofAccount('job'),
   { ...ofAccount('message_count'), before: kindsOfAccount },
 ];

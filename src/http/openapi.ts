@@ -115,10 +115,10 @@ function securityOf({ auth, scope }: Route): Record<string, string[]>[] {
 
 function success(route: Route): Responses['200'] {
   const content: Record<string, { schema: z.ZodType }> = {};
-  const isJson = route.streams?.json !== false;
+  const { types = [], json: isJson = true, messages } = route.streams ?? {};
   if (isJson) content['application/json'] = { schema: route.response };
-  for (const type of route.streams?.types ?? [])
-    content[type] = isJson ? { schema: z.string() } : documentMessages(route.response);
+  const said = messages ?? (isJson ? undefined : route.response);
+  for (const type of types) content[type] = said ? documentMessages(said) : { schema: z.string() };
   const headers = Object.entries(route.responseHeaders ?? {}).map(
     ([name, description]) => [name, z.string().optional().meta({ description })] as const,
   );

@@ -47,8 +47,11 @@ type Documentation = {
   errors: readonly number[];
   /** Documented response headers, by name. */
   responseHeaders?: Record<string, string>;
-  /** Media types of streamed answers, in addition to JSON, or instead of it with `json: false`. */
-  streams?: { types: string[]; json?: boolean };
+  /**
+   * Media types of streamed answers, in addition to JSON, or instead of it with `json: false`. `messages`: the schema
+   * of each message, if it is another one than the response's.
+   */
+  streams?: { types: string[]; json?: boolean; messages?: z.ZodType };
   /** Media types of a body of any size that the handler reads as a stream, with an example of each. */
   takes?: Record<string, string>;
   /** Its 503 is a normal answer, given every few seconds, so it is not logged. */
@@ -73,7 +76,10 @@ type Documentation = {
   scope?: Scope;
   /** Concerns the account as a whole, not single devices, so keys restricted to labels may not use it. */
   isOfWholeAccount?: boolean;
-  /** Creates something and takes an Idempotency-Key: the handler creates it through `once`. */
+  /**
+   * Creates something and takes an Idempotency-Key: the handler creates it through `once`. A streamed answer is not
+   * kept, and the key has no effect.
+   */
   takesKey?: boolean;
   /** What it changes has an entity tag: the handler compares it with `If-Match`. */
   hasTag?: boolean;

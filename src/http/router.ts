@@ -151,7 +151,8 @@ async function answerTo(
   const body = route.body ? await deps.readBody(ctx, route) : undefined;
   const query = readQuery(ctx, route);
   const call = (once?: Once) => route.call({ params, query, body, account, request, once });
-  const key = route.takesKey && deps.runOnce ? readKey(ctx) : null;
+  const isStreamed = route.streams?.types.includes(String(preferred(route, request))) === true;
+  const key = route.takesKey && deps.runOnce && !isStreamed ? readKey(ctx) : null;
   const result =
     key !== null && deps.runOnce && account && 'accountId' in account
       ? await runKeyed(deps.runOnce, { ctx, account, key, request }, call)
@@ -233,6 +234,10 @@ function endWithClient(socket: Socket): void {
   if (socket.readableEnded) end();
   else socket.once('end', end);
 }
+
+/** The media type of the answer that the client prefers; false: none. */
+const preferred = ({ streams }: Route, request: KoaRequestInfo) =>
+  request.accepts('application/json', ...(streams?.types ?? []));
 
 type Keyed = { ctx: Context; account: Account; key: string; request: KoaRequestInfo };
 

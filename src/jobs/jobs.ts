@@ -163,10 +163,11 @@ const failAll = ({ uuids, alarmIds }: JobPiece, reason: string): Failure[] => [
 
 /**
  * Versions up to 0.4.0 know neither alarms nor the newer actions on devices. They take up what is `running`, and leave
- * alone what is `acting`.
+ * alone what is `acting`. What is `playing`, a backtest, is not done here.
  */
 const isRunning = `state in ('running', 'acting')`;
-const stateNow = `case when ${isRunning} then 'running' else state end`;
+const isUnderWay = `state in ('running', 'acting', 'playing')`;
+const stateNow = `case when ${isUnderWay} then 'running' else state end`;
 
 /** How long a job's list of devices or alarms is kept after its end, so that the job can be undone. */
 const devicesKeptMs = 3_600_000;
@@ -219,7 +220,7 @@ async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece |
 }
 
 /** Adds `count` to the job's progress. If these were the last ones, the job is done. */
-async function saveProgress(
+export async function saveProgress(
   tx: Sql,
   id: number,
   { count, failed }: { count: number; failed: readonly Failure[] },
@@ -314,6 +315,20 @@ async function insertJob(tx: Sql, job: NewJob, targets: JobTargets): Promise<str
   return row.uuid;
 }
 
+/** Stores a job that plays a backtest on so many devices, and returns its identifier. */
+export async function insertPlaying(tx: Sql, job: NewJob, count: number): Promise<string> {
+  const { accountId, keyId, action, labels, actor, ts } = job;
+  const { rows } = await tx.query<{ uuid: string }>(
+    `insert into job (account_id, key_id, action, labels, actor, devices, total, created_at, state)
+     values ($1, $2, $3, $4, $5, '{}', $6, ms_to_timestamp($7), 'playing')
+     returning uuid`,
+    [accountId, keyId, JSON.stringify(action), labels, JSON.stringify(actor), count, ts],
+  );
+  const [row] = rows;
+  if (!row) throw new Error('A job was not stored.');
+  return row.uuid;
+}
+
 /** A job that is stopped with more devices left than this keeps its place in the quota for a while. */
 const freeDevices = 100;
 /** For this many ms per device that was left: at least as long as doing something with it would take. */
@@ -337,7 +352,8 @@ async function countPlaces(
                          then extract(epoch from ended_at) * 1000 - $2::float8
                               + (total - done) * ${restMsOfDevice}
                          else 0 end as rest_ms
-               from job where account_id = $1 and state <> 'done') j`,
+               from job
+              where account_id = $1 and state <> 'done' and action->>'action' <> 'backtest') j`,
     [accountId, nowTs],
   );
   return rows[0] ?? { running: 0, resting: 0, restMs: 0 };
@@ -421,7 +437,7 @@ export async function listJobDevices(
   const { rows } = await sql.query<{ uuids: string[] }>(
     `select devices::text[] as uuids
        from job
-      where ${isOwn} and uuid = $3 and not ${isRunning}
+      where ${isOwn} and uuid = $3 and not ${isUnderWay}
         and (cardinality(devices) > 0
              or (total = 0 and ended_at > clock_timestamp() - interval '${devicesKeptMs} milliseconds'))`,
     [accountId, keyId, jobId],
@@ -446,7 +462,7 @@ export async function findJobAlarms(
                                         from json_array_elements(failed) f)
                    order by a.place)::float8[] as "alarmIds"
        from job
-      where ${isOwn} and uuid = $3 and not ${isRunning} and cardinality(alarms) > 0`,
+      where ${isOwn} and uuid = $3 and not ${isUnderWay} and cardinality(alarms) > 0`,
     [accountId, keyId, jobId],
   );
   return rows[0] ?? null;
@@ -459,7 +475,7 @@ export async function findJobAction(
   jobId: string,
 ): Promise<JobAction | null> {
   const { rows } = await sql.query<{ action: JobAction }>(
-    `select action from job where ${isOwn} and uuid = $3 and not ${isRunning}`,
+    `select action from job where ${isOwn} and uuid = $3 and not ${isUnderWay}`,
     [accountId, keyId, jobId],
   );
   return rows[0]?.action ?? null;
@@ -477,7 +493,7 @@ export async function stopJob(
        update job
           set state = 'stopped', ended_at = ms_to_timestamp($4), devices = devices[1 : done],
               alarms = alarms[1 : done]
-        where ${isOwn} and uuid = $3 and ${isRunning})
+        where ${isOwn} and uuid = $3 and ${isUnderWay})
      select from job where ${isOwn} and uuid = $3`,
     [accountId, keyId, jobId, ts],
   );
@@ -499,18 +515,20 @@ export async function forgetJobs(
   sql: Sql,
   { accountId, keep, sinceTs, devicesSinceTs }: Forget,
 ): Promise<void> {
+  // A backtest is kept as long as it says itself.
+  const isForgotten = `not ${isUnderWay} and action->>'action' <> 'backtest'`;
   await sql.query(
     `update job set devices = '{}', alarms = alarms[1 : 0]
-      where not ${isRunning} and ended_at < ms_to_timestamp($2) and (devices <> '{}' or alarms <> '{}')
+      where not ${isUnderWay} and ended_at < ms_to_timestamp($2) and (devices <> '{}' or alarms <> '{}')
         and ($1::bigint is null or account_id = $1)`,
     [accountId, devicesSinceTs],
   );
   await sql.query(
     `delete from job
-      where not ${isRunning}
+      where ${isForgotten}
         and (ended_at < ms_to_timestamp($3)
              or id in (select id from job
-                        where account_id = $1 and not ${isRunning}
+                        where account_id = $1 and ${isForgotten}
                         order by id desc
                        offset $2))
         and ($1::bigint is null or account_id = $1)`,

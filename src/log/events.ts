@@ -142,6 +142,7 @@ const logEvents = [
   'history.purge-failed',
 
   // Jobs on many devices.
+  'backtests.failed',
   'jobs.piece-failed',
 ] as const;
 
@@ -171,6 +172,7 @@ const components = [
   'alarms',
   'notifications',
   'history',
+  'backtests',
   'jobs',
 ] as const;
 

@@ -34,6 +34,10 @@ export type DecidedMessage = {
   engine: string | null;
   alarmId: number | null;
   announcement: number | null;
+  /** 0 critical, 1 warning, 2 info. */
+  urgency: number;
+  /** It is sent with another, and counts with that. */
+  joins: boolean;
   state: 'queued' | 'planned';
   dueMs: number;
 };
@@ -108,6 +112,8 @@ function bodyOf(messages: readonly DecidedMessage[], createdTs: WallMs): string 
       contactId,
       recipient,
       announcement,
+      urgency,
+      joins,
       state,
       dueMs,
     }) => ({
@@ -116,6 +122,8 @@ function bodyOf(messages: readonly DecidedMessage[], createdTs: WallMs): string 
       contactId,
       recipient,
       announcement,
+      urgency,
+      joins,
       state,
       dueMs,
       title: numberOf(title),
@@ -142,10 +150,11 @@ const makeMessages = (which: string) => `
   ), made as (
     insert into notification
       (account_id, device_id, kind, recipient, title, body, engine, state, contact_id, data, alarm_id,
-       announcement, type, counted_on, due_at, created_at, changed_at)
+       announcement, type, urgency, counted_on, due_at, created_at, changed_at)
     select g.account_id, g.device_id, m.kind, m.recipient, t.texts ->> m.title, t.texts ->> m.body,
            (t.texts ->> m.engine)::json, m.state, m."contactId", (t.texts ->> m.data)::json, g.alarm_id,
-           m.announcement, m.type, (t.created at time zone 'UTC')::date, ms_to_timestamp(m."dueMs"),
+           m.announcement, m.type, coalesce(m.urgency, 1),
+           case when m.joins is not true then (t.created at time zone 'UTC')::date end, ms_to_timestamp(m."dueMs"),
            t.created, t.created
       from gone g
      cross join lateral (
@@ -153,8 +162,10 @@ const makeMessages = (which: string) => `
      cross join lateral rows from (
        json_to_recordset(g.body -> 'messages') as (
          kind text, type text, "contactId" bigint, recipient text, title integer, body integer, data integer,
-         engine integer, announcement integer, state text, "dueMs" bigint)) with ordinality
-       as m (kind, type, "contactId", recipient, title, body, data, engine, announcement, state, "dueMs", place)
+         engine integer, announcement integer, urgency smallint, joins boolean, state text, "dueMs" bigint))
+       with ordinality
+       as m (kind, type, "contactId", recipient, title, body, data, engine, announcement, urgency, joins, state,
+             "dueMs", place)
      order by g.id, m.place
     returning id
   ), told as (

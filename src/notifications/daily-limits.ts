@@ -1,10 +1,14 @@
-import type { Counted, Counter, Limited, MessageQuotas } from './channels/channel.ts';
+import type { Counted, Counter, Limited, MessageQuotas, RecipientKey } from './channels/channel.ts';
 import { channels } from './channels/channels.ts';
 import type { Reason } from './reasons.ts';
 import type { MessageCandidate, Note, UnsentList } from './recipients.ts';
+import { isGathered, joiningPerMessage, joins, type Waiting } from './waiting.ts';
 
-/** A message to send. `isLast`: it uses up one of its daily limits. */
-export type Allotted = MessageCandidate & { isLast: boolean };
+/** `isLast`: it uses up one of its daily limits. `joins`: it is sent with another, and counts with that. */
+type Place = { isLast: boolean; joins: boolean };
+
+/** A message to send. */
+export type Allotted = MessageCandidate & Place;
 
 /** The limits of one account. */
 export type QuotasOf = (accountId: number) => MessageQuotas;
@@ -44,9 +48,52 @@ export function takeFromDailyLimits(
   return { isLast };
 }
 
-/** Takes candidates in order, each as long as all its counters are below their limits. */
+/** The counter of messages that join others, if this one may. */
+export function joiningOf({ accountId, channel }: Counted, quotasOf: QuotasOf): Limited | null {
+  if (!isGathered({ kind: channel })) return null;
+  const { quota, reason } = channels[channel].daily;
+  const limit = joiningPerMessage * quotasOf(accountId)[quota];
+  return { kind: 'gathered', accountId, key: '', limit, reason };
+}
+
+/**
+ * A message's place: with those that wait for its recipient if they will be gathered, or if a limit of the day is
+ * reached, so that the day's last message says how many there are. Otherwise it is counted as `takeFromDailyLimits`
+ * does.
+ */
+export function allot(
+  counted: Counted,
+  waiting: Waiting | undefined,
+  used: Map<string, number>,
+  quotasOf: QuotasOf,
+): Place | { full: Reason } {
+  if (waiting && joins(waiting) && join(counted, used, quotasOf)) {
+    waiting.count += 1;
+    return { isLast: false, joins: true };
+  }
+  const taken = takeFromDailyLimits(counted, used, quotasOf);
+  if (!('full' in taken)) {
+    if (waiting) waiting.count += 1;
+    return { ...taken, joins: false };
+  }
+  if (waiting && waiting.count > 0 && join(counted, used, quotasOf))
+    return { isLast: false, joins: true };
+  return taken;
+}
+
+function join(counted: Counted, used: Map<string, number>, quotasOf: QuotasOf): boolean {
+  const counter = joiningOf(counted, quotasOf);
+  if (!counter) return false;
+  const before = used.get(counterName(counter)) ?? 0;
+  if (before >= counter.limit) return false;
+  used.set(counterName(counter), before + 1);
+  return true;
+}
+
+/** Takes candidates in order, each as long as there is a place for it. */
 export function applyDailyLimits(
   candidates: readonly MessageCandidate[],
+  waitingFor: (recipient: RecipientKey) => Waiting | undefined,
   used: Map<string, number>,
   quotasOf: QuotasOf,
   unsent: UnsentList,
@@ -54,7 +101,7 @@ export function applyDailyLimits(
 ): Allotted[] {
   const allowed: Allotted[] = [];
   for (const candidate of candidates) {
-    const taken = takeFromDailyLimits(countedOf(candidate), used, quotasOf);
+    const taken = allot(countedOf(candidate), waitingFor(keyOf(candidate)), used, quotasOf);
     if ('full' in taken) unsent.add(candidate, taken.full);
     else {
       allowed.push({ ...candidate, ...taken });
@@ -63,6 +110,13 @@ export function applyDailyLimits(
   }
   return allowed;
 }
+
+export const keyOf = ({
+  notification: { accountId },
+  channel: kind,
+  recipient,
+  contactId,
+}: MessageCandidate): RecipientKey => ({ accountId, kind, recipient, contactId });
 
 export const countedOf = ({ notification, channel, recipient }: MessageCandidate): Counted => ({
   accountId: notification.accountId,

@@ -19,6 +19,7 @@ import {
 import { channels, type OpenChannels } from './channels/channels.ts';
 import type { QuotasOf } from './daily-limits.ts';
 import { unbundle } from './ended.ts';
+import { gather } from './gather.ts';
 import { createUndeliveredLog, type UndeliveredLog } from './log.ts';
 import {
   claimMessages,
@@ -42,13 +43,13 @@ import {
 } from './recipients.ts';
 import type { NotificationSettings } from './settings.ts';
 import { describeOver, describeTime, wordsOf } from './text.ts';
-import type { Words } from './words.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 export type AttemptState = 'sent' | 'logged' | 'failed' | 'retried';
 
 type DeliveryDeps = {
   db: Database;
+  quotasOf: QuotasOf;
   /** The channels of this process. */
   open: OpenChannels;
   /** Called when alarms of this account may have changed, after the commit. */
@@ -62,7 +63,6 @@ type DeliveryDeps = {
 };
 
 type DeliveringOptions = Omit<DeliveryDeps, 'maxAttempts' | 'undelivered'> & {
-  quotasOf: QuotasOf;
   connectionString: string;
   config: Pick<NotificationSettings, 'pollIntervalMs' | 'concurrency' | 'maxAttempts'>;
   log: NotificationLog;
@@ -209,8 +209,9 @@ async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<void> {
       if (outcome.state !== 'queued')
         for (const one of settled) await endAnnouncement(tx, one, nowTs);
     });
-    if (outcome.state !== 'queued' && delivery.alarmId !== null) onAlarms(delivery.accountId);
-    onOutcome?.({ kind, state: outcome.state === 'queued' ? 'retried' : outcome.state });
+    const { state } = outcome;
+    if (state !== 'queued' && delivery.alarmId !== null) onAlarms(delivery.accountId);
+    if (state !== 'held-back') onOutcome?.({ kind, state: state === 'queued' ? 'retried' : state });
   };
   const channel = open[kind];
   const via = channel?.via ?? 'none';
@@ -221,7 +222,14 @@ async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<void> {
   try {
     if (needless) throw neverFor(needless);
     if (!channel) throw neverFor(channels[kind].unconfigured);
-    await channel.send(await digest(deps, delivery));
+    const summary = await gather(deps, delivery);
+    if (summary && 'heldBack' in summary) {
+      const reason = summary.heldBack;
+      const held = { reason, error: reasons[reason], dueMs: clock(), restMs: 0, hasFailed: null };
+      await settle({ state: 'held-back', ...held }, via);
+      return;
+    }
+    await channel.send(summary ?? (await withNews(deps, delivery)));
   } catch (error) {
     const failure = asDeliveryError(error);
     const { verdict, reason } = failure;
@@ -284,70 +292,15 @@ function reasonAgainst(delivery: Delivery, isAllowedNumber: NumberRule): Reason 
   return isAllowedNumber(number) ? null : 'number-refused';
 }
 
-type Digested = { title: string; alarmId: number | null };
-
-/**
- * The message as it is sent: with what has happened to its alarm since or, if its recipient had many messages lately,
- * together with all others that wait for it.
- */
-async function digest(
+/** A message as it is sent by itself: with what has happened to its alarm since. */
+async function withNews(
   { db, clock }: { db: Sql; clock: Clock },
   delivery: Delivery,
 ): Promise<Delivery> {
-  const { isForPrograms, shorten } = channels[delivery.kind];
-  const isOfMany = delivery.isGathering && !isForPrograms && delivery.deviceUuid !== null;
-  const others = isOfMany ? await listDigested(db, delivery, clock()) : [];
-  const all = [delivery, ...others];
-  const ids = all.flatMap(({ alarmId }) => alarmId ?? []);
-  const states = ids.length === 0 ? [] : await listAlarmsNow(db, [...new Set(ids)]);
-  const stateOf = new Map(states.map((state) => [state.alarmId, state]));
-  if (others.length === 0) {
-    const state = delivery.alarmId === null ? undefined : stateOf.get(delivery.alarmId);
-    return state && delivery.type !== 'closed' ? sayMeanwhile(delivery, state, clock()) : delivery;
-  }
-  const open = all.filter(
-    ({ alarmId }) => alarmId === null || stateOf.get(alarmId)?.closedTs === null,
-  );
-  const text = textOf(open, all.length - open.length, wordsOf(delivery.language));
-  return { ...delivery, ...text, ...(shorten ? { body: shorten(text) } : {}) };
-}
-
-/** Includes messages that an earlier attempt has already grouped with this one. */
-async function listDigested(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Digested[]> {
-  const { id, contactId, accountId, kind, recipient } = delivery;
-  const { rows } = await db.query<Digested>(
-    `with gathered as (
-       update notification n
-          set grouped_in = $1
-        where n.state = 'queued' and n.id <> $1 and n.due_at <= ms_to_timestamp($6)
-          and n.type not in ('confirm', 'test')
-          and (n.grouped_in is null or n.grouped_in = $1)
-          and case when $2::bigint is null
-                   then n.contact_id is null and n.account_id = $3 and n.kind = $4 and n.recipient = $5
-                   else n.contact_id = $2 end
-          and (n.device_id is null or exists (
-                select from device d where d.id = n.device_id and d.account_id is not null))
-          and ($2::bigint is null or exists (
-                select from contact c join device d on d.id = n.device_id
-                 where c.id = $2 and (c.labels = '{}' or d.labels && c.labels)))
-       returning n.id, n.title, n.alarm_id
-     )
-     select title, alarm_id as "alarmId" from gathered order by id desc`,
-    [id, contactId, accountId, kind, recipient, nowTs],
-  );
-  return rows;
-}
-
-const maxNamed = 10;
-
-function textOf(open: Digested[], over: number, words: Words): Pick<Delivery, 'title' | 'body'> {
-  // Newest first; the delivery itself is the oldest message.
-  const newest = [...open.slice(1), ...open.slice(0, 1)];
-  const named = newest.slice(0, maxNamed).map(({ title }) => title);
-  const more = newest.length > maxNamed ? ['…'] : [];
-  const ended = over > 0 ? [words.gatheredOver(over)] : [];
-  const title = open.length > 0 ? words.gathered(open.length) : words.gatheredOver(over);
-  return { title, body: [...named, ...more, ...ended].join('\n') };
+  const { alarmId, type } = delivery;
+  if (alarmId === null || type === 'closed') return delivery;
+  const [state] = await listAlarmsNow(db, [alarmId]);
+  return state ? sayMeanwhile(delivery, state, clock()) : delivery;
 }
 
 /** A queued message is sent even if its alarm has changed; it then says what has happened since. */

@@ -13,9 +13,11 @@ import {
   writeBundles,
 } from './bundles.ts';
 import type { NoticeData } from './channels/channel.ts';
-import { type QuotasOf, takeFromDailyLimits } from './daily-limits.ts';
-import { lockCountsOf, type NewDirect, writeDirect } from './enqueue.ts';
+import { allot, type QuotasOf } from './daily-limits.ts';
+import { lockCountsOf } from './counts.ts';
+import { type NewDirect, writeDirect } from './enqueue.ts';
 import { dropPlanned, holdMessages } from './outbox.ts';
+import { findWaiting } from './waiting.ts';
 import { describeOver, describeTime, type Over, wordsOf } from './text.ts';
 
 // What becomes of the messages about alarms that were acknowledged, snoozed or closed, and of those that are bundled.
@@ -80,7 +82,9 @@ export async function notifyResolved(
     channel,
     recipient,
   });
+  const keyIn = (contact: NotifiedContact) => ({ ...contact, recipient: contact.address });
   const counts = await lockCountsOf(tx, contacts.map(countedIn), { quotasOf, nowTs });
+  const waitingFor = await findWaiting(tx, contacts.map(keyIn), nowTs);
   const byId = new Map(closed.map((one) => [one.alarmId, one]));
   const bodies = new Map<string, string>();
   const bodyFor = ({ language, timeZone }: NotifiedContact, closed: ClosedAlarm): string => {
@@ -92,8 +96,10 @@ export async function notifyResolved(
   };
   const messages = contacts.flatMap((contact) => {
     const one = byId.get(contact.alarmId);
-    const taken = takeFromDailyLimits(countedIn(contact), counts.used, quotasOf);
-    return one && !('full' in taken) ? [messageOf(contact, one, bodyFor(contact, one))] : [];
+    const waiting = waitingFor(keyIn(contact));
+    const taken = allot(countedIn(contact), waiting, counts.used, quotasOf);
+    if (!one || 'full' in taken) return [];
+    return [{ ...messageOf(contact, one, bodyFor(contact, one)), joins: taken.joins }];
   });
   await writeDirect(tx, messages, { counted: counts.listCounted(), nowTs });
 }
@@ -161,7 +167,11 @@ function resolvedBody(
   return describeOver(closed, (ts) => describeTime(ts, nowTs, timeZone, words), words);
 }
 
-function messageOf(contact: NotifiedContact, closed: ClosedAlarm, body: string): NewDirect {
+function messageOf(
+  contact: NotifiedContact,
+  closed: ClosedAlarm,
+  body: string,
+): Omit<NewDirect, 'joins'> {
   const { accountId, kind, contactId, address, title, language, data } = contact;
   const words = wordsOf(language);
   return {

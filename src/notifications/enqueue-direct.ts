@@ -2,11 +2,12 @@ import type { Sql } from '../db/sql.ts';
 import { mailboxOf } from '../lib/address.ts';
 import type { Asking, Counted } from './channels/channel.ts';
 import { takeFromDailyLimits, type QuotasOf } from './daily-limits.ts';
-import { lockCountsOf, type NewDirect, writeDirect } from './enqueue.ts';
+import { lockCountsOf } from './counts.ts';
+import { type NewDirect, writeDirect } from './enqueue.ts';
 import { findSenders } from './recipients.ts';
 import type { Reason } from './reasons.ts';
 import { numberFormat, type Words } from './words.ts';
-import { wordsOf } from './text.ts';
+import { lastToday, wordsOf } from './text.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /** A message to a contact that no event requests. */
@@ -65,11 +66,12 @@ export async function enqueueDirect(
     const { type, contact } = message;
     const { contactId, kind: channel, address: recipient } = contact;
     // The text of a confirmation request contains a link, which is made on delivery.
-    const last = taken.isLast ? `\n${words.lastToday}` : '';
+    const timeZone = sender?.timeZone ?? null;
+    const last = taken.isLast ? `\n${lastToday({ nowTs, timeZone }, words)}` : '';
     const say = message.say ?? (() => ({ title: words.testTitle, body: words.testBody }));
     const { title, body } = type === 'confirm' ? { title: '', body: '' } : say(words);
     const text = { title, body: type === 'confirm' ? body : `${body}${last}` };
-    queued.push({ accountId, channel, type, contactId, recipient, ...text });
+    queued.push({ accountId, channel, type, contactId, recipient, joins: false, ...text });
     outcomes.set(message, { state: 'queued' });
   }
   await writeDirect(tx, queued, { counted: counts.listCounted(), nowTs });

@@ -6,6 +6,7 @@ import {
   type NewNotification,
   type NotifyResult,
   notificationsAsked,
+  Severity,
   severityOf,
 } from '../contract/actions.ts';
 import type { NotNotified, SenseEvent } from '../contract/event.ts';
@@ -15,14 +16,8 @@ import { slicesOf } from '../lib/text.ts';
 import { bundleMessages, type DecidedMessage, mostWritten } from './bundles.ts';
 import type { Counted, Counter, MessageType, NoticeData } from './channels/channel.ts';
 import { channels } from './channels/channels.ts';
-import {
-  applyDailyLimits,
-  type Allotted,
-  countedOf,
-  counterName,
-  countersOf,
-  type QuotasOf,
-} from './daily-limits.ts';
+import { day, lockCountsOf } from './counts.ts';
+import { applyDailyLimits, type Allotted, countedOf, keyOf } from './daily-limits.ts';
 import { holdMessages } from './outbox.ts';
 import { isLimit, type Reason, reasons } from './reasons.ts';
 import {
@@ -40,13 +35,14 @@ import {
   type Unsent,
 } from './recipients.ts';
 import { bodyOf, titleOf, type Wording } from './text.ts';
+import { findWaiting } from './waiting.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /**
  * Writes messages to people in the caller's transaction: a rollback sends nothing, and a commit loses nothing. There is
- * one row for each recipient; messages that are not sent share one row for each device, channel, reason and day. Once
- * the day's messages are used up, it locks nothing that others need. `held`: messages whose counters the transaction
- * needs later; it locks them with its own.
+ * one row for each recipient, the most urgent first; messages that are not sent share one row for each device, channel,
+ * reason and day. Once the day's messages are used up, it locks nothing that others need. `held`: messages whose
+ * counters the transaction needs later; it locks them with its own.
  */
 export async function enqueueNotifications(
   tx: Sql,
@@ -66,9 +62,11 @@ export async function enqueueNotifications(
     const sender = senders.get(accountId);
     return sender ? candidatesOf(asked, sender, devices, options, unsent) : [];
   });
+  candidates.sort((a, b) => urgencyOf(a) - urgencyOf(b));
   const counted = [...candidates.map(countedOf), ...held];
   const counts = await lockCountsOf(tx, counted, { quotasOf, nowTs });
-  const queued = applyDailyLimits(candidates, counts.used, quotasOf, unsent, note);
+  const waitingFor = await findWaiting(tx, candidates.map(keyOf), nowTs);
+  const queued = applyDailyLimits(candidates, waitingFor, counts.used, quotasOf, unsent, note);
   await writeNotifications(tx, {
     queued,
     unsent: unsent.list(),
@@ -78,6 +76,10 @@ export async function enqueueNotifications(
   });
 }
 
+/** 0 critical, 1 warning, 2 info. */
+const urgencyOf = ({ notification: { about } }: Pick<Allotted, 'notification'>): number =>
+  Severity.options.length - 1 - Severity.options.indexOf(about?.severity ?? 'warning');
+
 const alarmsIn = (byAccount: ReadonlyMap<number, AskedOfAccount>): number[] => [
   ...new Set(
     [...byAccount.values()].flatMap(({ pushes }) =>
@@ -85,29 +87,6 @@ const alarmsIn = (byAccount: ReadonlyMap<number, AskedOfAccount>): number[] => [
     ),
   ),
 ];
-
-/**
- * How much of these messages' daily limits is used. The counters stay locked until the transaction ends; a transaction
- * locks all of its counters in the first call, because two calls have no common order.
- */
-export async function lockCountsOf(
-  tx: Sql,
-  messages: readonly Counted[],
-  { quotasOf, nowTs }: { quotasOf: QuotasOf; nowTs: WallMs },
-) {
-  const counters = new Map<string, Counter>();
-  for (const message of messages)
-    for (const counter of countersOf(message, quotasOf))
-      counters.set(counterName(counter), counter);
-  const before = await lockCounts(tx, [...counters.values()], nowTs);
-  const used = new Map(before);
-  const listCounted = () =>
-    [...counters].flatMap(([name, counter]) => {
-      const more = (used.get(name) ?? 0) - (before.get(name) ?? 0);
-      return more > 0 ? [{ ...counter, more }] : [];
-    });
-  return { used, listCounted };
-}
 
 async function findWords(
   tx: Sql,
@@ -144,39 +123,6 @@ function wordingFrom(
 
 /** How much is stored of any title, and of the text of a message that is not sent. */
 const maxText = 1_000;
-
-const day = (parameter: string) => `(ms_to_timestamp(${parameter}) at time zone 'UTC')::date`;
-
-/**
- * Locks the counters until the transaction ends and returns what is used today, by `counterName`. It always locks in
- * the same order, which rules out deadlocks.
- */
-async function lockCounts(
-  tx: Sql,
-  counters: readonly Counter[],
-  nowTs: WallMs,
-): Promise<Map<string, number>> {
-  if (counters.length === 0) return new Map();
-  const { rows } = await tx.query<Counter & { used: number }>({
-    name: 'outbox-lock-counts',
-    text: `
-      insert into message_count as c (kind, account_id, key, day, used)
-      select kind, account_id, key, ${day('$4')}, 0
-        from unnest($1::text[], $2::bigint[], $3::text[]) as asked (kind, account_id, key)
-       order by kind collate "C", account_id, key collate "C"
-      on conflict (kind, account_id, key) do update
-        set used = case when c.day < excluded.day then 0 else c.used end,
-            day = greatest(c.day, excluded.day)
-      returning kind, account_id as "accountId", key, used`,
-    values: [
-      counters.map(({ kind }) => kind),
-      counters.map(({ accountId }) => accountId),
-      counters.map(({ key }) => key),
-      nowTs,
-    ],
-  });
-  return new Map(rows.map((row) => [counterName(row), row.used]));
-}
 
 type Decided = {
   queued: readonly Allotted[];
@@ -234,6 +180,8 @@ function decidedMessage(
     data: dataOf(one),
     alarmId: about?.alarmId ?? null,
     announcement: about?.announcement ?? null,
+    urgency: urgencyOf(one),
+    joins: one.joins,
     state: dueMs === undefined ? 'queued' : 'planned',
     dueMs: dueMs ?? nowTs,
   };
@@ -281,10 +229,10 @@ async function writeSome(
         select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[],
                              $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::integer[],
                              $17::bigint[], $18::text[], $20::bigint[], $21::integer[], $22::text[],
-                             $23::bigint[])
+                             $23::bigint[], $24::smallint[], $25::boolean[])
           with ordinality
           as a (account_id, device_id, kind, recipient, title, body, engine, state, reason, error, count,
-                contact_id, data, alarm_id, announcement, type, due_ms, place)
+                contact_id, data, alarm_id, announcement, type, due_ms, urgency, joins, place)
       ), counted as (
         update message_count c
            set used = c.used + m.more
@@ -294,9 +242,9 @@ async function writeSome(
       ), queued as (
         insert into notification
           (account_id, device_id, kind, recipient, title, body, engine, state, contact_id, data, alarm_id,
-           announcement, type, counted_on, due_at, created_at, changed_at)
+           announcement, type, urgency, counted_on, due_at, created_at, changed_at)
         select account_id, device_id, kind, recipient, title, body, engine::json, state, contact_id,
-               data::json, alarm_id, announcement, type, ${day('$16')},
+               data::json, alarm_id, announcement, type, urgency, case when not joins then ${day('$16')} end,
                ms_to_timestamp(due_ms), ms_to_timestamp($16), ms_to_timestamp($16)
           from asked where state in ('queued', 'planned') order by place
         returning id
@@ -344,6 +292,8 @@ async function writeSome(
       all.map(({ notification }) => notification.about?.announcement ?? null),
       [...queued.map(typeOf), ...unsent.map(() => 'notice')],
       [...queued.map(({ dueMs }) => dueMs ?? nowTs), ...unsent.map(() => nowTs)],
+      all.map(urgencyOf),
+      [...queued.map(({ joins }) => joins), ...unsent.map(() => false)],
     ],
   });
 }
@@ -448,6 +398,8 @@ export type NewDirect = {
   recipient: string;
   title: string;
   body: string;
+  /** It is sent with another, and counts with that. */
+  joins: boolean;
   /** The alarm that it is about. */
   about?: { deviceId: number; alarmId: number; announcement: number; data: NoticeData };
 };
@@ -473,7 +425,7 @@ export async function writeDirect(
 }
 
 function decidedDirect(
-  { accountId, channel: kind, type, contactId, recipient, title, body, about }: NewDirect,
+  { accountId, channel: kind, type, contactId, recipient, title, body, joins, about }: NewDirect,
   nowTs: WallMs,
 ): DecidedMessage {
   return {
@@ -484,6 +436,8 @@ function decidedDirect(
     recipient,
     title,
     body,
+    joins,
+    urgency: 1,
     deviceId: about?.deviceId ?? null,
     data: about ? JSON.stringify(about.data) : null,
     engine: about ? JSON.stringify(about.data.engine) : null,
@@ -511,13 +465,14 @@ async function writeSomeDirect(
        (account_id, kind, type, contact_id, recipient, title, body, device_id, alarm_id, announcement, data,
         engine, counted_on, due_at, created_at, changed_at)
      select account_id, kind, type, contact_id, recipient, title, body, device_id, alarm_id, announcement,
-            data::json, data::json -> 'engine', (ms_to_timestamp($12) at time zone 'UTC')::date,
+            data::json, data::json -> 'engine', case when not joins then ${day('$12')} end,
             ms_to_timestamp($12), ms_to_timestamp($12), ms_to_timestamp($12)
        from told
       cross join unnest($5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::text[], $10::text[],
-                        $11::text[], $14::bigint[], $15::bigint[], $16::integer[], $17::text[])
+                        $11::text[], $14::bigint[], $15::bigint[], $16::integer[], $17::text[],
+                        $18::boolean[])
          as n (account_id, kind, type, contact_id, recipient, title, body, device_id, alarm_id,
-               announcement, data)`,
+               announcement, data, joins)`,
     [
       counted.map(({ kind }) => kind),
       counted.map(({ accountId }) => accountId),
@@ -536,6 +491,7 @@ async function writeSomeDirect(
       messages.map(({ about }) => about?.alarmId ?? null),
       messages.map(({ about }) => about?.announcement ?? null),
       messages.map(({ about }) => (about ? JSON.stringify(about.data) : null)),
+      messages.map(({ joins }) => joins),
     ],
   );
 }

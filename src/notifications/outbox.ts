@@ -12,7 +12,7 @@
  *   its `webhook-id`, and people may get a mail, a push message or an SMS twice.
  *
  * A recipient's row (`contact`, `recipient_turn`) is its lock, so no two processes send to one recipient at a time. A
- * recipient's oldest due message is next, and the messages about an alarm stay in order: the
+ * recipient's most urgent due message is next, of these the oldest, and the messages about an alarm stay in order: the
  * message that it has begun goes before the message that it is over.
  *
  * Whoever changes alarms or messages about them locks, in this order, all rows of one kind before the next:
@@ -32,6 +32,7 @@ import { isWaiting, unbundleAlarm, unbundlePlanned } from './bundles.ts';
 import { countersOf } from './daily-limits.ts';
 import type { Reason } from './reasons.ts';
 import { dueChannel } from './recipients.ts';
+import { gatherAfter, gathersUntil } from './waiting.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 type DueQuery = {
@@ -49,14 +50,14 @@ type DueQuery = {
 /** None of the three columns lies this far ahead, unless a clock that ran ahead wrote it and has been set back. */
 const longestHoldMs = 2 * 86_400_000;
 
-const isOver = (until: string) => `
+const isPast = (until: string) => `
   (coalesce(${until}, '-infinity') <= ms_to_timestamp($1)
    or ${until} > ms_to_timestamp($1 + ${longestHoldMs}))`;
 
 const isFree = (row: string) => `
-  ${isOver(`${row}.busy_until`)}
-  and ${isOver(`${row}.rests_until`)}
-  and ${isOver(`${row}.gathers_until`)}`;
+  ${isPast(`${row}.busy_until`)}
+  and ${isPast(`${row}.rests_until`)}
+  and ${isPast(`${row}.gathers_until`)}`;
 
 const isDirect = `state = 'queued' and contact_id is null and due_at is not null`;
 
@@ -78,7 +79,7 @@ const firstOf = (whose: string) => `
   (select id, due_at from notification n
     where ${whose} and n.state = 'queued' and n.grouped_in is null and ${isThere}
       and n.due_at <= ms_to_timestamp($1) and ${isNext}
-    order by n.due_at, n.id limit 1) as first`;
+    order by n.urgency, n.due_at, n.id limit 1) as first`;
 
 /** The waiting recipients, by a loose index scan: a thousand messages to one recipient cost as much as one. */
 const waiting = `
@@ -120,10 +121,10 @@ const laneOf = `
 const hostOf = `case when c.kind = 'webhook' then substring(c.address_normal from '^[a-z]+://([^/?#]*)') end`;
 
 /**
- * Claims the next messages. A recipient that is neither busy nor resting gets its oldest due message, but no message
- * about an alarm before an earlier one. Each account's recipients go in order of who was served longest ago, and so do
- * the accounts, in each lane; one host of webhooks gets at most `perHost`. The row of the contact or recipient is its
- * lock, between processes too.
+ * Claims the next messages. A recipient that is neither busy nor resting gets its most urgent due message, but no
+ * message about an alarm before an earlier one. Each account's recipients go in order of who was served longest ago,
+ * and so do the accounts, in each lane; one host of webhooks gets at most `perHost`. The row of the contact or
+ * recipient is its lock, between processes too.
  */
 export async function claimMessages(
   sql: Sql,
@@ -180,7 +181,7 @@ export async function claimMessages(
       ), locked as (
         select c.id, t.notification_id, t.lane, t.host
           from turn t join contact c on c.id = t.contact_id
-         where ${isOver('c.busy_until')}
+         where ${isPast('c.busy_until')}
            for no key update of c skip locked
       ), contact_taken as (
         update contact c
@@ -195,7 +196,7 @@ export async function claimMessages(
          order by account_id, kind, recipient
         on conflict (account_id, kind, recipient) do update
           set busy_until = excluded.busy_until, served_at = excluded.served_at
-          where ${isOver('t.busy_until')}
+          where ${isPast('t.busy_until')}
         returning account_id, kind, recipient, gathers_until
       ), taken as (
         select notification_id, id as contact_id, uuid as contact_uuid, account_id, kind,
@@ -219,6 +220,7 @@ export async function claimMessages(
       )
       select n.id, t.contact_id as "contactId", t.contact_uuid as "contactUuid",
              t.account_id as "accountId", t.kind, t.lane, t.host, n.type, t.recipient, n.title, n.body, n.engine, n.data,
+             n.counted_on is not null as "isCounted",
              a.language, a.time_zone as "timeZone", n.created_at as "createdTs", n.attempts,
              a.disabled_at is not null as "isDisabled", t.is_confirmed as "isConfirmed",
              t.is_unsubscribed as "isUnsubscribed", n.alarm_id as "alarmId", n.announcement,
@@ -281,7 +283,7 @@ export async function endAnnouncement(
             count(*) filter (where state in ('sent', 'logged')) as told, count(*) as all
        from notification
       where alarm_id = $1 and announcement = $2 and type = 'opened'
-        and state in ('queued', 'sent', 'logged', 'failed') and unsent_day is null`,
+        and state in ('queued', 'sent', 'logged', 'failed', 'held-back') and unsent_day is null`,
     [alarmId, announcement],
   );
   const [{ waiting, told, all } = { waiting: 0, told: 0, all: 0 }] = rows;
@@ -520,7 +522,7 @@ async function giveUpAbout(
 }
 
 export type DeliveryOutcome = {
-  state: 'queued' | 'sent' | 'logged' | 'failed';
+  state: 'queued' | 'sent' | 'logged' | 'failed' | 'held-back';
   reason: Reason | null;
   error: string | null;
   via: string;
@@ -536,10 +538,6 @@ export type DeliveryOutcome = {
 /** A recipient that fails this often in a row rests for this long. */
 const restAfter = 5;
 export const restAfterFailuresMs = 900_000;
-
-/** After this many messages to a person within this time, further ones are grouped. */
-const gatherAfter = 10;
-const gatherMs = 600_000;
 
 /**
  * Prevents changes to the alarms of a message, and of those grouped with it, until the transaction ends. It locks their
@@ -559,7 +557,8 @@ export async function lockAlarmsOf(tx: Sql, { id }: Pick<Delivery, 'id'>): Promi
 
 /**
  * Stores the outcome of an attempt, also for the messages grouped with it, and releases the recipient. A message that
- * failed for good no longer counts for the limits of its day. Returns the announcements that it was about.
+ * failed for good no longer counts for the limits of its day, and a summary counts once. Returns the announcements that
+ * it was about.
  */
 export async function settleDelivery(
   tx: Sql,
@@ -576,13 +575,16 @@ export async function settleDelivery(
     [delivery.id, state, reason, error, via, nowTs, dueMs],
   );
   await releaseRecipient(tx, delivery, outcome, rows.length);
-  if (state === 'failed')
-    await refund(
-      tx,
-      rows.map(({ countedOn }) => ({ ...delivery, countedOn })),
-    );
+  const counted = rows.filter(({ countedOn }) => countedOn !== null);
+  const given = state === 'failed' ? counted : isOver(state) ? counted.slice(1) : [];
+  await refund(
+    tx,
+    given.map(({ countedOn }) => ({ ...delivery, countedOn })),
+  );
   return rows;
 }
+
+const isOver = (state: DeliveryOutcome['state']) => state === 'sent' || state === 'logged';
 
 /** `told`: how many messages the recipient has now received. */
 async function releaseRecipient(
@@ -593,10 +595,9 @@ async function releaseRecipient(
 ): Promise<void> {
   const { contactId, accountId, kind, recipient, type } = delivery;
   const { state, reason, nowTs, restMs, hasFailed } = outcome;
-  const isOver = state === 'sent' || state === 'logged';
   const isCounted =
-    isOver && !channels[kind].isForPrograms && type !== 'confirm' && type !== 'test';
-  // The newest ten are enough, even if one message stood for forty.
+    isOver(state) && !channels[kind].isForPrograms && type !== 'confirm' && type !== 'test';
+  // The newest few are enough, even if one message stood for forty.
   const recent = `(array_fill(ms_to_timestamp($2), array[$3::integer]) || recent)[1:${gatherAfter}]`;
   const changes = `
     busy_until = null,
@@ -606,9 +607,7 @@ async function releaseRecipient(
                        then ms_to_timestamp($2::bigint + greatest(${restAfterFailuresMs}, $4))
                        when $4 > 0 then ms_to_timestamp($2::bigint + $4) end,
     recent = ${recent},
-    gathers_until = case when $3 = 0 then gathers_until
-                         when (${recent})[${gatherAfter}] > ms_to_timestamp($2::bigint - ${gatherMs})
-                         then ms_to_timestamp($2::bigint + ${gatherMs}) end`;
+    gathers_until = case when $3 = 0 then gathers_until else ${gathersUntil(recent, '$3', '$2')} end`;
   const values = [hasFailed, nowTs, isCounted ? Math.min(told, gatherAfter) : 0, restMs];
   if (contactId === null)
     await tx.query(

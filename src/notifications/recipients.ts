@@ -12,6 +12,7 @@ import type { MessageQuotas } from './channels/channel.ts';
 import { channels } from './channels/channels.ts';
 import type { Reason } from './reasons.ts';
 import type { SenseWordsBySId } from './text.ts';
+import { isGathered, joiningPerMessage } from './waiting.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 export type EnqueueOptions = {
@@ -95,6 +96,12 @@ const spareNumbers = 200;
 const dailyOfPushes = Object.values(channels)
   .filter(({ reaches }) => reaches !== 'numbers')
   .map(({ daily }) => daily);
+
+const dailyOfPeople = new Set(
+  (Object.keys(channels) as ChannelName[])
+    .filter((kind) => isGathered({ kind }))
+    .map((kind) => channels[kind].daily),
+);
 
 /**
  * Groups notifications by account. Those that certainly exceed the day's limits are counted and not kept: one message
@@ -284,6 +291,9 @@ function pushCandidates(
     }
   const left: Record<string, number> = {};
   for (const { kind, quota } of dailyOfPushes) left[kind] = quotas[quota] - (usedToday[kind] ?? 0);
+  // Many of them may join the first few.
+  for (const { kind, quota } of dailyOfPeople)
+    if ((left[kind] ?? 0) > 0) left[kind] = (left[kind] ?? 0) + joiningPerMessage * quotas[quota];
   const candidates: MessageCandidate[] = [];
   for (const notification of pushes) {
     // If the limit is not reached yet when a notification comes up, all its recipients become candidates.
@@ -294,7 +304,8 @@ function pushCandidates(
         unsent.add(candidate, unconfigured);
         continue;
       }
-      if ((before[daily.kind] ?? 0) <= 0) {
+      const waits = contacts.some((one) => one.waits && one.contactId === candidate.contactId);
+      if ((before[daily.kind] ?? 0) <= 0 && !waits) {
         unsent.add(candidate, daily.reason);
         continue;
       }
@@ -353,6 +364,8 @@ type ContactOf = {
   afterMs: number;
   /** Which of the requested alarms it was, or will be, notified of with that delay. */
   escalatedIds: number[];
+  /** Messages wait for this person; others may join them. */
+  waits: boolean;
 };
 
 /** An account with something to send, and what it has sent today. Others may be counting at the same time. */
@@ -395,6 +408,9 @@ export async function findSenders(
                                                          'address', c.address, 'labels', c.labels,
                                                          'minSeverity', c.min_severity,
                                                          'afterMs', c.after_ms,
+                                                         'waits', c.kind = 'email' and exists (
+                                         select from notification w
+                                          where w.contact_id = c.id and w.state = 'queued'),
                                                          'escalatedIds', array(
                                          select n.alarm_id from notification n
                                           where n.alarm_id = any ($3) and n.contact_id = c.id

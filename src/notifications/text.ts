@@ -29,13 +29,24 @@ export function titleOf(
  */
 export function bodyOf(notification: NewNotification, wording: Wording, isLast: boolean): string {
   const words = wordsOf(wording.language);
-  const after = `${sinceOf(notification, wording, words)}${isLast ? `\n${words.lastToday}` : ''}`;
+  const after = `${sinceOf(notification, wording, words)}${isLast ? `\n${lastToday(wording, words)}` : ''}`;
   if (notification.kind !== 'push') return smsText(wording.deviceName, notification.text, after);
   const { event } = notification;
   const causes = describeCauses(event, wording.senses, words).join('; ');
   const when = describeTime(event.ts, wording.nowTs, wording.timeZone, words);
   return `${causes} (${when})${after}`;
 }
+
+/** The limits are those of a day in UTC. */
+export function lastToday(
+  { nowTs, timeZone }: Pick<Wording, 'nowTs' | 'timeZone'>,
+  words: Words,
+): string {
+  const nextDayTs = (Math.floor(nowTs / dayMs) + 1) * dayMs;
+  return words.lastToday(describeTime(nextDayTs, nowTs, timeZone, words));
+}
+
+const dayMs = 86_400_000;
 
 function sinceOf({ about }: NewNotification, { nowTs, timeZone }: Wording, words: Words): string {
   if (about?.type !== 'repeated') return '';

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { Severity } from '../contract/actions.ts';
 
 /** The texts of messages, in each language; every language has every member. */
 export type Words = {
@@ -24,7 +25,7 @@ export type Words = {
   silent: (lasting: string) => string;
   lastValue: (value: string) => string;
   ofTheLast: (matched: number, of: number) => string;
-  lastToday: string;
+  lastToday: (until: string) => string;
   /** An alarm: since when it is open, when its sense last sent a value, what has happened to it. */
   openSince: (when: string) => string;
   lastHeard: (when: string) => string;
@@ -35,8 +36,12 @@ export type Words = {
   filled: (when: string) => string;
   acknowledgedAt: (when: string) => string;
   snoozedUntil: (when: string) => string;
-  /** Many alarms in one message. */
-  gathered: (count: number) => string;
+  /** Many alarms in one message: how many at how many devices, the worst by name, and how many more there are. */
+  gathered: (count: number, devices: number, since: string) => string;
+  severity: Record<Severity, (count: number) => string>;
+  atLabel: (label: string, count: number) => string;
+  noLabel: string;
+  andMore: (count: number) => string;
   gatheredOver: (count: number) => string;
   testTitle: string;
   testBody: string;
@@ -96,7 +101,8 @@ export const german: Words = {
   silent: (lasting) => `${lasting} lang nichts empfangen`,
   lastValue: (value) => `letzter Wert ${value}`,
   ofTheLast: (matched, of) => `${matched} der letzten ${of}`,
-  lastToday: 'Das ist die letzte Nachricht für heute: Das Tageskontingent ist verbraucht.',
+  lastToday: (until) =>
+    `Das ist die letzte Nachricht bis ${until}: Das Tageskontingent ist verbraucht.`,
   openSince: (when) => `Offen seit ${when}.`,
   lastHeard: (when) => `Letzter Wert von ${when}.`,
   overTitle: (title) => `${title}: vorbei`,
@@ -105,8 +111,17 @@ export const german: Words = {
   filled: (when) => `Es wurde gemessen, aber die Werte kamen verspätet; der erste ist von ${when}.`,
   acknowledgedAt: (when) => `Quittiert: ${when}.`,
   snoozedUntil: (when) => `Aufgeschoben bis ${when}.`,
-  gathered: (count) =>
-    count === 1 ? '1 weiterer Alarm ist offen' : `${count} weitere Alarme sind offen`,
+  gathered: (count, devices, since) =>
+    `${count === 1 ? '1 Alarm' : `${count} Alarme`} bei ` +
+    `${devices === 1 ? '1 Gerät' : `${devices} Geräten`} seit ${since}`,
+  severity: {
+    critical: (count) => (count === 1 ? '1 kritischer' : `${count} kritische`),
+    warning: (count) => (count === 1 ? '1 Warnung' : `${count} Warnungen`),
+    info: (count) => (count === 1 ? '1 Hinweis' : `${count} Hinweise`),
+  },
+  atLabel: (label, count) => `${label}: ${count}`,
+  noLabel: 'ohne Label',
+  andMore: (count) => (count === 1 ? '… und 1 weiterer' : `… und ${count} weitere`),
   gatheredOver: (count) => (count === 1 ? '1 Alarm ist vorbei' : `${count} Alarme sind vorbei`),
   testTitle: 'Testnachricht',
   testBody: 'Das ist ein Test. So erhalten Sie Nachrichten über Ihre Geräte.',
@@ -173,7 +188,7 @@ export const english: Words = {
   silent: (lasting) => `nothing received for ${lasting}`,
   lastValue: (value) => `last value ${value}`,
   ofTheLast: (matched, of) => `${matched} of the last ${of}`,
-  lastToday: 'This is the last message for today: the daily quota is used up.',
+  lastToday: (until) => `This is the last message until ${until}: the daily quota is used up.`,
   openSince: (when) => `Open since ${when}.`,
   lastHeard: (when) => `Last value from ${when}.`,
   overTitle: (title) => `${title}: over`,
@@ -182,7 +197,17 @@ export const english: Words = {
   filled: (when) => `Values were measured but came late, the first of ${when}.`,
   acknowledgedAt: (when) => `Acknowledged: ${when}.`,
   snoozedUntil: (when) => `Snoozed until ${when}.`,
-  gathered: (count) => (count === 1 ? '1 more alarm is open' : `${count} more alarms are open`),
+  gathered: (count, devices, since) =>
+    `${count === 1 ? '1 alarm' : `${count} alarms`} at ` +
+    `${devices === 1 ? '1 device' : `${devices} devices`} since ${since}`,
+  severity: {
+    critical: (count) => `${count} critical`,
+    warning: (count) => (count === 1 ? '1 warning' : `${count} warnings`),
+    info: (count) => `${count} info`,
+  },
+  atLabel: (label, count) => `${label}: ${count}`,
+  noLabel: 'no label',
+  andMore: (count) => `… and ${count} more`,
   gatheredOver: (count) => (count === 1 ? '1 alarm is over' : `${count} alarms are over`),
   testTitle: 'Test message',
   testBody: 'This is a test. You receive messages about your devices this way.',

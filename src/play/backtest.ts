@@ -26,7 +26,7 @@ export type Backtest = {
 };
 
 /** Why a device's result may differ from what would have happened. */
-type BacktestCaveat =
+export type BacktestCaveat =
   Extract<Caveat, 'clock-break'> | 'no-arrivals' | 'listening-unknown' | 'not-all-compared';
 
 type At = { puId: number; stId: number; evId: number };
@@ -41,12 +41,13 @@ const listeningKnownMs = 31 * dayMs;
 
 /**
  * Plays a profile on what devices measured, one device after the other, and gives the result line by line. `null`:
- * nothing to give yet, after a piece of work. `nowTs`: the service's time.
+ * nothing to give yet, after a piece of work. `nowTs`: the service's time. `read` counts measurements that were read.
  */
 export async function* runBacktest(
   sql: Sql,
   backtest: Backtest,
   nowTs: number,
+  read: { values: number },
 ): AsyncGenerator<Line | null> {
   const { candidate, against, startTs, endTs, devices } = backtest;
   const profile = compileProfile('', candidate);
@@ -56,7 +57,7 @@ export async function* runBacktest(
   const total = { devices: 0, values: 0, firings: 0, moves: 0, alarms: 0, differences: 0 };
   yield { kind: 'started', playedFromTs, startTs, endTs, devices: devices.length };
   for (const device of devices) {
-    const run: DeviceRun = { sql, backtest, device, playedFromTs, nowTs };
+    const run: DeviceRun = { sql, backtest, device, playedFromTs, nowTs, read };
     const summary = yield* runDevice(run, profile, other);
     total.devices += 1;
     for (const name of ['values', 'firings', 'moves', 'alarms', 'differences'] as const)
@@ -101,6 +102,7 @@ type DeviceRun = {
   device: Backtest['devices'][number];
   playedFromTs: number;
   nowTs: number;
+  read: { values: number };
 };
 
 type DeviceSummary = {
@@ -178,7 +180,7 @@ const arrivalsAtOnce = 1_000;
 
 /** Plays a profile on a device. Adds to `side` what lies in the range, and gives it as lines now and then. */
 async function* playDevice(
-  { sql, backtest, device, playedFromTs }: DeviceRun,
+  { sql, backtest, device, playedFromTs, read }: DeviceRun,
   profile: Profile,
   side: Side,
   caveats: Set<BacktestCaveat>,
@@ -198,6 +200,7 @@ async function* playDevice(
     if (!isKnown) caveats.add('no-arrivals');
     player.measure(measurements);
     values += measurements.length;
+    read.values += measurements.length;
     played += 1;
     if (played % arrivalsAtOnce !== 0) continue;
     yield { values, lines: take(player, side, startTs) };

@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import { Purpose } from '../contract/purpose.ts';
-import { deviceUuid, exampleIds, timestamp } from '../http/schema.ts';
+import {
+  cursorQuery,
+  deviceUuid,
+  exampleIds,
+  limitQuery,
+  timestamp,
+  uuidParam,
+} from '../http/schema.ts';
+import type { LineKind } from './store.ts';
 
 const mostDevices = 10_000;
 const mostPurposes = 20;
@@ -26,6 +34,7 @@ export type AskedProfile = z.infer<typeof Asked>;
 
 export const BacktestRequest = z
   .object({
+    name: z.string().min(1).max(200).optional().meta({ description: 'For lists, if it is kept.' }),
     candidate: Asked,
     against: z
       .union([z.literal('recorded'), Asked])
@@ -56,6 +65,8 @@ export const BacktestRequest = z
       say('start', `expected a range of at most ${mostDays} days`);
   });
 
+export type BacktestRequest = z.output<typeof BacktestRequest>;
+
 /** The longest range, for a request without `end`. */
 export const longestMs = mostDays * dayMs;
 
@@ -63,90 +74,167 @@ const at = { puId: z.int(), stId: z.int(), evId: z.int() };
 const engine = z.object({ pId: z.string(), ...at, ts: timestamp });
 const nullableTs = timestamp.nullable();
 const counts = {
-  values: z.int(),
+  values: z.int().meta({ description: 'Measurements that were read.' }),
   firings: z.int(),
   moves: z.int(),
   alarms: z.int(),
   differences: z.int(),
 };
+const playedFromTs = timestamp.meta({
+  description: 'Before `start` by the longest time that a cause looks back, at most 31 days.',
+});
+const caveats = z
+  .array(z.enum(['clock-break', 'no-arrivals', 'listening-unknown', 'not-all-compared']))
+  .meta({ description: 'Why the result may differ from what would have happened.' });
 
-/** One line of the answer. */
+/** The lines that are kept, by their kind. */
+const lineSchemas = {
+  firing: z
+    .object({
+      kind: z.literal('firing'),
+      deviceAuthUuid: deviceUuid,
+      engine,
+      senses: z.array(z.looseObject({ sId: z.string(), val: z.number(), ts: timestamp })),
+      why: z.array(z.looseObject({ sId: z.string() })).optional(),
+      arrivedTs: timestamp,
+      record: z.boolean().meta({ description: 'Whether it would be recorded as an event.' }),
+    })
+    .meta({ id: 'BacktestFiring' }),
+  move: z
+    .object({
+      kind: z.literal('move'),
+      deviceAuthUuid: deviceUuid,
+      engine,
+      event: z.enum(['purposeChanged', 'stateChanged']),
+      newValue: z.int(),
+      oldValue: z.int(),
+    })
+    .meta({ id: 'BacktestMove' }),
+  alarm: z
+    .object({
+      kind: z.literal('alarm'),
+      deviceAuthUuid: deviceUuid,
+      ...at,
+      sinceTs: timestamp,
+      lastFiringTs: timestamp,
+      firings: z.int(),
+      beganTs: nullableTs,
+      overTs: nullableTs,
+      closedTs: nullableTs.meta({ description: 'Null: it was open at the end.' }),
+      closedBy: z.string().nullable(),
+    })
+    .meta({ id: 'BacktestAlarm' }),
+  difference: z
+    .object({
+      kind: z.literal('difference'),
+      deviceAuthUuid: deviceUuid,
+      of: z.enum(['firing', 'alarm']),
+      ...at,
+      ts: timestamp,
+      only: z.enum(['candidate', 'against']).optional(),
+      earlierMs: z.int().optional().meta({
+        description: 'Both have it: by how much that of the candidate is earlier; negative: later.',
+      }),
+    })
+    .meta({ id: 'BacktestDifference' }),
+} satisfies Record<LineKind, z.ZodType>;
+
+/** One line of an answer that is streamed. */
 export const BacktestLine = z
   .discriminatedUnion('kind', [
     z
       .object({
         kind: z.literal('started'),
-        playedFromTs: timestamp.meta({
-          description:
-            'Before `start` by the longest time that a cause looks back, at most 31 days.',
-        }),
+        playedFromTs,
         startTs: timestamp,
         endTs: timestamp,
         devices: z.int(),
       })
       .meta({ id: 'BacktestStarted' }),
+    lineSchemas.firing,
+    lineSchemas.move,
+    lineSchemas.alarm,
+    lineSchemas.difference,
     z
-      .object({
-        kind: z.literal('firing'),
-        deviceAuthUuid: deviceUuid,
-        engine,
-        senses: z.array(z.looseObject({ sId: z.string(), val: z.number(), ts: timestamp })),
-        why: z.array(z.looseObject({ sId: z.string() })).optional(),
-        arrivedTs: timestamp,
-        record: z.boolean().meta({ description: 'Whether it would be recorded as an event.' }),
-      })
-      .meta({ id: 'BacktestFiring' }),
-    z
-      .object({
-        kind: z.literal('move'),
-        deviceAuthUuid: deviceUuid,
-        engine,
-        event: z.enum(['purposeChanged', 'stateChanged']),
-        newValue: z.int(),
-        oldValue: z.int(),
-      })
-      .meta({ id: 'BacktestMove' }),
-    z
-      .object({
-        kind: z.literal('alarm'),
-        deviceAuthUuid: deviceUuid,
-        ...at,
-        sinceTs: timestamp,
-        lastFiringTs: timestamp,
-        firings: z.int(),
-        beganTs: nullableTs,
-        overTs: nullableTs,
-        closedTs: nullableTs.meta({ description: 'Null: it was open at the end.' }),
-        closedBy: z.string().nullable(),
-      })
-      .meta({ id: 'BacktestAlarm' }),
-    z
-      .object({
-        kind: z.literal('difference'),
-        deviceAuthUuid: deviceUuid,
-        of: z.enum(['firing', 'alarm']),
-        ...at,
-        ts: timestamp,
-        only: z.enum(['candidate', 'against']).optional(),
-        earlierMs: z.int().optional().meta({
-          description:
-            'Both have it: by how much that of the candidate is earlier; negative: later.',
-        }),
-      })
-      .meta({ id: 'BacktestDifference' }),
-    z
-      .object({
-        kind: z.literal('device'),
-        deviceAuthUuid: deviceUuid,
-        ...counts,
-        caveats: z
-          .array(z.enum(['clock-break', 'no-arrivals', 'listening-unknown', 'not-all-compared']))
-          .meta({ description: 'Why the result may differ from what would have happened.' }),
-      })
+      .object({ kind: z.literal('device'), deviceAuthUuid: deviceUuid, ...counts, caveats })
       .meta({ id: 'BacktestDevice' }),
     z.object({ kind: z.literal('done'), devices: z.int(), ...counts }).meta({ id: 'BacktestDone' }),
   ])
   .meta({ id: 'BacktestLine' });
+
+export const BacktestParams = z.object({
+  backtestId: uuidParam.meta({ example: exampleIds.backtest }),
+});
+
+export const StartedBacktest = z.object({
+  backtestId: z.guid().meta({ description: 'Also its `jobId`.' }),
+  timestamp,
+});
+export type StartedBacktest = z.infer<typeof StartedBacktest>;
+
+const summary = {
+  backtestId: z.guid(),
+  name: z.string().optional(),
+  state: z.enum(['running', 'done', 'stopped']),
+  done: z.int().meta({ description: 'Devices that were played, or given up.' }),
+  of: z.int().meta({ description: 'All devices.' }),
+  startTs: timestamp,
+  endTs: timestamp,
+  playedFromTs,
+  startedTs: timestamp.meta({ description: 'When it was asked for.' }),
+  endedTs: timestamp.optional(),
+  counts: z.object(counts).meta({ id: 'BacktestCounts' }),
+  caveats,
+  truncated: z.array(z.string()).meta({
+    description: 'Lists of which only the first million lines are kept; `counts` has all.',
+  }),
+};
+
+export const BacktestSummary = z.object({ ...summary, timestamp });
+export const BacktestList = z.object({
+  backtests: z.array(z.object(summary).meta({ id: 'Backtest' })),
+  timestamp,
+});
+
+const Place = z.object({
+  device: z.int().min(0),
+  nth: z.int().min(0).max(2_147_483_647),
+  at: z.int().min(0).max(1_000),
+});
+export const LinesQuery = z.object({
+  limit: limitQuery(1_000, 100),
+  cursor: cursorQuery(Place),
+  device: uuidParam.optional().meta({ description: 'Only of this device.' }),
+});
+
+/** The answers with lists of lines, by the kind of line. */
+export const listSchemas = {
+  firing: z.object({ firings: z.array(lineSchemas.firing), timestamp }),
+  move: z.object({ moves: z.array(lineSchemas.move), timestamp }),
+  alarm: z.object({ alarms: z.array(lineSchemas.alarm), timestamp }),
+  difference: z.object({ differences: z.array(lineSchemas.difference), timestamp }),
+} satisfies Record<LineKind, z.ZodType>;
+
+export const DevicesQuery = z.object({
+  limit: limitQuery(1_000, 100),
+  cursor: cursorQuery(z.int().min(1)),
+});
+
+export const PlayedDevices = z.object({
+  devices: z.array(
+    z
+      .object({
+        deviceAuthUuid: deviceUuid,
+        state: z
+          .enum(['waiting', 'done', 'failed'])
+          .meta({ description: 'failed: it was given up; the log of the service says why.' }),
+        ...counts,
+        caveats,
+      })
+      .meta({ id: 'BacktestedDevice' }),
+  ),
+  timestamp,
+});
 
 /** A request that works as it is, except for the device. */
 export const backtestExample = {

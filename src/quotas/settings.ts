@@ -30,6 +30,8 @@ export const QuotaSettings = z.strictObject({
   idempotencyKeys: count,
   exports: count,
   imports: count,
+  backtests: count,
+  backtestValuesPerDay: count,
   loginsPerAccount: count,
   loginsPerAddress: count,
   rejectionsPerMessage: z.int().min(1).max(100),

@@ -87,6 +87,12 @@ test.each(ofDevice)('%s of a device is 404 for others', async (_name, route) => 
 const others: Record<string, number> = {
   getPurpose: 404,
   getJob: 404,
+  getBacktest: 404,
+  listBacktestFirings: 404,
+  listBacktestMoves: 404,
+  listBacktestAlarms: 404,
+  listBacktestDifferences: 404,
+  listBacktestDevices: 404,
   getRollOut: 404,
   getProfile: 404,
   queryMeasurements: 400,

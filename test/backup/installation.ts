@@ -39,6 +39,7 @@ export type Installation = {
   pIds: string[];
   alarmIds: string[];
   jobId: string;
+  backtestId: string;
   /** One device has fired, one needs one more measurement to fire, and one has a profile that waits for it. */
   fired: Registration;
   halfWay: Registration;
@@ -149,7 +150,19 @@ export async function install(url: string): Promise<Installation> {
   const alarmIds = alarms.map(({ alarmId }) => String(alarmId));
   expect(alarmIds).not.toEqual([]);
   const unseenTs = now + 60_000;
-  const ids = { purposeUuid, pIds, alarmIds, jobId, lastEventId };
+  const playing = {
+    candidate: { purposeUuids: [purposeUuid] },
+    devices: [fired.deviceAuthUuid],
+    start: Date.now() - day,
+  };
+  const { backtestId } = await post<{ backtestId: string }>('/v2/backtests', playing);
+  const isPlayed = async () => {
+    const path = `/v2/backtests/${backtestId}`;
+    const { state } = await call<{ state: string }>(url, 'GET', path, { token });
+    expect(state).toBe('done');
+  };
+  await vi.waitFor(isPlayed, { timeout: 60_000 });
+  const ids = { purposeUuid, pIds, alarmIds, jobId, backtestId, lastEventId };
   return { token, ...ids, fired, halfWay, waiting, unseenTs };
 }
 
@@ -230,6 +243,7 @@ function listPaths(at: Installation): string[] {
     purposeUuid: [at.purposeUuid],
     alarmId: at.alarmIds,
     jobId: [at.jobId],
+    backtestId: [at.backtestId],
     version: ['1'],
   };
   return listDocumentedRoutes()

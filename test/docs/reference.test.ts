@@ -178,6 +178,7 @@ test('every answer that is a list is in the table, except objects with lists ins
     '/v2/devices/{deviceAuthUuid}/configuration/diff',
     '/v2/devices/{deviceAuthUuid}/configuration/versions/{version}',
     '/v2/jobs/{jobId}',
+    '/v2/backtests/{backtestId}',
     '/v2/alarms/{alarmId}',
     '/v2/status',
   ];

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { exampleIds, exampleLogin } from '../../src/http/schema.ts';
 import { exampleTicket } from '../../src/streams/schema.ts';
 import { configuration, thresholdPurpose, type Registration } from '../journeys/app.ts';
@@ -56,6 +57,7 @@ export type World = {
     keyId: string;
     tokenId: string;
     jobId: string;
+    backtestId: string;
   };
 };
 
@@ -94,6 +96,7 @@ export async function buildWorld(url: string): Promise<World> {
   // It concerns no device, so it is done at once.
   const unlabelling = { action: 'unlabel', labels: ['none'], filter: { label: 'none' } };
   const job = await call('POST', '/v2/devices/actions', token, unlabelling);
+  const backtestId = await playBacktest(call, token, { deviceAuthUuid, purposeUuid });
   const { sessions } = await call('GET', '/v2/accounts/sessions', token);
   const other = (sessions as { id: string; current: boolean }[]).find(({ current }) => !current);
   return {
@@ -112,8 +115,37 @@ export async function buildWorld(url: string): Promise<World> {
       keyId: String(key['keyId']),
       tokenId: String(pushToken['tokenId']),
       jobId: String(job['jobId']),
+      backtestId,
     },
   };
+}
+
+type Call = (
+  method: string,
+  path: string,
+  token: string,
+  body?: unknown,
+) => Promise<Record<string, unknown>>;
+
+/** A backtest that has ended, and of which nothing is reserved any more. */
+async function playBacktest(
+  call: Call,
+  token: string,
+  { deviceAuthUuid, purposeUuid }: { deviceAuthUuid: string; purposeUuid: string },
+): Promise<string> {
+  const candidate = { purposeUuids: [purposeUuid] };
+  const asked = { candidate, devices: [deviceAuthUuid], start: Date.now() - 3_600_000 };
+  const { backtestId } = await call('POST', '/v2/backtests', token, asked);
+  for (;;) {
+    const { state } = await call('GET', `/v2/backtests/${String(backtestId)}`, token);
+    const { usage } = await call('GET', '/v2/accounts/usage', token);
+    const { used } =
+      (usage as { quota: string; used: number }[]).find(
+        ({ quota }) => quota === 'backtestValuesPerDay',
+      ) ?? {};
+    if (state === 'done' && used === 1) return String(backtestId);
+    await sleep(100);
+  }
 }
 
 /** A purpose whose firings are kept as alarms without notifying anybody. */
@@ -149,6 +181,7 @@ function ownOf(world: World, ids: World['ids']): [documented: string, own: strin
     [exampleIds.key, ids.keyId],
     [exampleIds.pushToken, ids.tokenId],
     [exampleIds.job, ids.jobId],
+    [exampleIds.backtest, ids.backtestId],
     [String(exampleIds.alarm), ids.alarmId],
     ['the refreshToken of the previous answer', world.pair.refreshToken],
     ['the part of the link after ?token=', world.resetToken ?? ''],

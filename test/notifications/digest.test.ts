@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
+import { slicesOf } from '../../src/lib/text.ts';
+import type { Notifications } from '../../src/notifications/notifications.ts';
 import * as given from './fixtures.ts';
 import { firedOf, minuteMs, useAlarms } from '../alarms/notify-world.ts';
 import { startHookReceiver } from '../support/hook-receiver.ts';
 import { startMailServer } from '../support/smtp.ts';
 
-const { world, closing, start, decide, addContact, db } = useAlarms();
+const { world, closing, start, decide, addContact, usedBy, db } = useAlarms();
 
 async function givenPerson() {
   const mail = await startMailServer();
@@ -23,41 +25,148 @@ const firings = (owner: given.Owner, from: number, count: number) =>
 const subjects = (mails: { headers: Record<string, string> }[]) =>
   mails.map(({ headers }) => headers['subject']);
 
-test('after ten messages in ten minutes a person gets one message for everything that waits, every ten minutes', async () => {
+test('after five messages in ten minutes a person gets one for everything that waits, a minute later, then more seldom', async () => {
   const { mail, owner } = await givenPerson();
   const outbox = await start();
-  await decide(outbox, firings(owner, 0, 47));
-  await expect.poll(() => mail.mails.length, { timeout: 60_000 }).toBe(10);
-  await expect.poll(() => gatheringUntil(), { timeout: 60_000 }).toBe(world.nowTs + 10 * minuteMs);
-  world.nowTs += 10 * minuteMs - 1;
-  expect(mail.mails).toHaveLength(10);
+  for (let n = 0; n < 5; n += 1) {
+    await decide(outbox, firings(owner, n, 1));
+    await expect.poll(() => mail.mails.length, { timeout: 60_000 }).toBe(n + 1);
+  }
+  await expect.poll(() => gatheringUntil(), { timeout: 60_000 }).toBe(world.nowTs + minuteMs);
+  await decide(outbox, firings(owner, 5, 42));
   await db().query(
     `update alarm set closed_at = now(), closed_by = 'cleared' where event_name = 'Alarm 46'`,
   );
+  world.nowTs += minuteMs - 1;
+  expect(mail.mails).toHaveLength(5);
   world.nowTs += 1;
-  const gathered = await mail.mailTo(
+  const summary = await mail.mailTo(
     'someone@example.org',
-    ({ headers }) => headers['subject']?.includes('more alarms') === true,
+    ({ headers }) => headers['subject']?.includes('alarms') === true,
   );
-  expect(gathered.headers['subject']).toBe('36 more alarms are open');
+  expect(summary.headers['subject']).toBe('41 alarms at 1 device since 10:00 UTC');
   const names = [45, 44, 43, 42, 41, 40, 39, 38, 37, 36].map((n) => `Cellar: Alarm ${n}`);
-  expect(gathered.text).toContain([...names, '…', '1 alarm is over'].join('\r\n'));
+  const url = 'http://127.0.0.1/console/alarms?sort=severity';
+  expect(summary.text).toContain([...names, '… and 31 more', '1 alarm is over', url].join('\r\n'));
   const outcomes = await given.outcomesOf(db(), owner, (all) =>
     all.every(({ state }) => state === 'sent'),
   );
   expect(outcomes).toHaveLength(47);
-  expect(outcomes.filter(({ grouped }) => grouped === true)).toHaveLength(36);
-  expect(mail.mails).toHaveLength(11);
+  expect(outcomes.filter(({ grouped }) => grouped === true)).toHaveLength(41);
+  expect(mail.mails).toHaveLength(6);
+  // Five mails and a summary.
+  expect(await usedBy(owner, 'account')).toBe(6);
 
-  await decide(outbox, firings(owner, 50, 1));
-  world.nowTs += 10 * minuteMs;
+  // It goes on: two minutes, then four.
+  for (const [n, minutes] of [2, 4].entries()) {
+    await expect.poll(() => gatheringUntil()).toBe(world.nowTs + minutes * minuteMs);
+    await decide(outbox, firings(owner, 50 + 2 * n, 2));
+    world.nowTs += minutes * minuteMs;
+    await expect.poll(() => mail.mails.length, { timeout: 60_000 }).toBe(7 + n);
+  }
+  expect(subjects(mail.mails).slice(6)).toEqual([
+    '2 alarms at 1 device since 10:01 UTC',
+    '2 alarms at 1 device since 10:03 UTC',
+  ]);
+  await expect.poll(() => gatheringUntil()).toBe(world.nowTs + 8 * minuteMs);
+  world.nowTs += 11 * minuteMs;
+  await decide(outbox, firings(owner, 60, 1));
   await mail.mailTo(
     'someone@example.org',
-    ({ headers }) => headers['subject'] === 'Cellar: Alarm 50',
+    ({ headers }) => headers['subject'] === 'Cellar: Alarm 60',
   );
-  expect(subjects(mail.mails)).toHaveLength(12);
-  // It got one message in ten minutes, so further ones are no longer grouped.
+  // It got one message in ten minutes, so further ones are no longer gathered.
   await expect.poll(() => gatheringUntil()).toBe(null);
+});
+
+test('many that wait at once are one message, the most severe first', async () => {
+  const { mail, owner } = await givenPerson();
+  await db().query(`update device set labels = '{Berlin}' where id = $1`, [owner.deviceId]);
+  world.nowTs = Date.parse('2026-11-22T10:00:00Z');
+  const deciding = {
+    rules: { quotasOf: () => world.quotas, isAllowedNumber: () => true, isSmsForAll: true },
+  };
+  const of = (severity: string, evId: number) =>
+    firedOf(owner, world.nowTs, {
+      evId,
+      name: `Alarm ${evId}`,
+      actions: { severity, cloud: { sendPush: true } },
+    });
+  const rules = { ...deciding.rules, ownChannels: ['email'] };
+  await decide({ rules } as unknown as Notifications, [
+    ...Array.from({ length: 6 }, (_, n) => of('info', 100 + n)),
+    ...Array.from({ length: 6 }, (_, n) => of('warning', 200 + n)),
+    of('critical', 300),
+  ]);
+  await start();
+  const summary = await mail.mailTo('someone@example.org');
+  expect(summary.headers['subject']).toBe('13 alarms at 1 device since 10:00 UTC');
+  const warnings = [205, 204, 203, 202, 201, 200].map((n) => `Cellar: Alarm ${n}`);
+  expect(summary.text).toContain(
+    ['1 critical, 6 warnings, 6 info', 'Berlin: 13', 'Cellar: Alarm 300', ...warnings].join('\r\n'),
+  );
+  expect(summary.text).toContain('/console/alarms?sort=severity&label=Berlin');
+  await given.outcomesOf(db(), owner, (all) => all.every(({ state }) => state === 'sent'));
+  expect(mail.mails).toHaveLength(1);
+});
+
+test('of 431 alarms at once everybody is told, in one message or another, or it is said that they are not', async () => {
+  const { mail, owner } = await givenPerson();
+  await addContact(owner, 'email', 'used-up@example.org');
+  const outbox = await start();
+  const day = '2026-11-22';
+  await db().query(
+    `insert into message_count (kind, account_id, key, day, used) values ('recipient', $1, $2, $3, 199)`,
+    [owner.accountId, 'used-up@example.org', day],
+  );
+  const { rows: devices } = await db().query<{ id: number; uuid: string }>(
+    `insert into device (account_id, connector_id, name, configuration)
+     select $1, 1, 'Room ' || n, '{"device": {}, "module": []}' from generate_series(1, 431) as n
+     returning id, uuid`,
+    [owner.accountId],
+  );
+  const owners = devices.map(({ id, uuid }) => ({ ...owner, deviceId: id, deviceUuid: uuid }));
+  const signals = owners.map((one) => firedOf(one, world.nowTs));
+  for (const some of slicesOf(signals, 60)) await decide(outbox, some);
+  const waiting = async () =>
+    (await db().query(`select from notification where state = 'queued'`)).rowCount;
+  // A minute later nobody waits any more.
+  await expect.poll(async () => mail.mails.length, { timeout: 60_000 }).toBeGreaterThan(1);
+  await expect
+    .poll(
+      async () => {
+        world.nowTs += 2_000;
+        return waiting();
+      },
+      { timeout: 60_000 },
+    )
+    .toBe(0);
+  const { rows: outcomes } = await db().query<{ recipient: string; state: string; n: number }>(
+    `select recipient, state, sum(count)::int as n, count(distinct device_id)::int as devices
+       from notification group by 1, 2 order by 1, 2`,
+  );
+  const of = (name: string) => outcomes.filter(({ recipient }) => recipient.startsWith(name));
+  expect(of('someone')).toEqual([
+    { recipient: 'someone@example.org', state: 'sent', n: 431, devices: 431 },
+  ]);
+  const said = (mails: typeof mail.mails) =>
+    mails.map(({ headers }) =>
+      Number(/^(\d+) alarms? at/.exec(headers['subject'] ?? '')?.[1] ?? 1),
+    );
+  const to = (address: string) => mail.mails.filter((one) => one.to.includes(address));
+  const sum = (numbers: number[]) => numbers.reduce((a, b) => a + b, 0);
+  expect(sum(said(to('someone@example.org')))).toBe(431);
+  expect(to('someone@example.org').length).toBeLessThan(20);
+  // The other's last message of the day includes what waited with it, and says that it is the last.
+  const [last, ...none] = to('used-up@example.org');
+  expect(none).toEqual([]);
+  expect(last?.text).toContain('This is the last message until 23 Nov 2026, 00:00 UTC');
+  const held = of('used-up').find(({ state }) => state === 'held-back')?.n ?? 0;
+  expect(sum(said(to('used-up@example.org'))) + held).toBe(431);
+  const { rows: alarms } = await db().query(
+    `select told, count(*)::int as n from alarm group by 1`,
+  );
+  expect(alarms).toEqual([{ told: 'told', n: 431 }]);
 });
 
 async function gatheringUntil(): Promise<number | null | undefined> {
@@ -78,7 +187,7 @@ test('webhooks get every message separately', async () => {
 });
 
 test('SMS to one number are grouped too, and fail together', async () => {
-  const sms = given.scriptedDriver([...Array.from({ length: 10 }, () => 'ok' as const), 'never']);
+  const sms = given.scriptedDriver([...Array.from({ length: 5 }, () => 'ok' as const), 'never']);
   world.drivers = { ...world.drivers, sms: sms.driver };
   const owner = await given.givenDevice(db());
   const outbox = await start();
@@ -88,21 +197,21 @@ test('SMS to one number are grouped too, and fail together', async () => {
   );
   await decide(outbox, asked);
   const isSent = ({ state }: { state: string }) => state === 'sent';
-  await given.outcomesOf(db(), owner, (all) => all.filter(isSent).length === 10);
-  world.nowTs += 10 * minuteMs;
+  await given.outcomesOf(db(), owner, (all) => all.filter(isSent).length === 5);
+  world.nowTs += minuteMs;
   const outcomes = await given.outcomesOf(db(), owner, (all) =>
     all.every(({ state }) => state !== 'queued'),
   );
-  expect(sms.sent).toHaveLength(11);
-  expect(sms.sent[10]?.body).toMatch(
-    /^3 more alarms are open\nCellar: Alarm 1\d\d\nCellar: Alarm 1\d\d\nCellar: Alarm 1\d\d$/,
+  expect(sms.sent).toHaveLength(6);
+  expect(sms.sent[5]?.body).toMatch(
+    /^8 alarms at 1 device since 10:00 UTC\nCellar: Alarm 1\d\d\n(Cellar: Alarm 1\d\d\n?)+$/,
   );
-  expect(outcomes.slice(0, 3)).toMatchObject(
-    Array.from({ length: 3 }, () => ({ state: 'failed', reason: 'provider-busy' })),
+  expect(outcomes.slice(0, 8)).toMatchObject(
+    Array.from({ length: 8 }, () => ({ state: 'failed', reason: 'provider-busy' })),
   );
   const { rows } = await db().query(
     `select count(*) as n from alarm where told = 'withdrawn' and device_id = $1`,
     [owner.deviceId],
   );
-  expect(rows).toEqual([{ n: 3 }]);
+  expect(rows).toEqual([{ n: 8 }]);
 });

@@ -115,6 +115,7 @@ export function deliveryOf(of: Pick<Delivery, 'kind' | 'recipient' | 'title' | '
     alarmId: null,
     announcement: null,
     isGathering: false,
+    isCounted: true,
   };
 }
 

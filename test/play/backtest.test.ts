@@ -7,8 +7,8 @@ import { configuration, type Registration, thresholdPurpose } from '../journeys/
 import { connectDevice } from '../journeys/device.ts';
 import { testService } from '../journeys/service.ts';
 import { openTestDatabase } from '../support/database.ts';
+import { type Measured, measureAt, minuteMs, warm } from './measured.ts';
 
-const minuteMs = 60_000;
 const start = Date.now() - 7_200_000;
 let service: Awaited<ReturnType<typeof testService>>;
 let db: Database;
@@ -28,33 +28,18 @@ async function register(): Promise<Registration> {
   return body as Registration;
 }
 
-/** Values of 0x01, as they came: minutes after `start`, value, and how many minutes later it arrived. */
-async function measured(uuid: string, values: [minute: number, val: number, late?: number][]) {
-  await db.query(
-    `with one as (
-       insert into series (device_id, s_id) select id, '0x01' from device where uuid = $1
-       on conflict (device_id, s_id) do update set s_id = excluded.s_id returning id
-     )
-     insert into measurement (series_id, ts, val, arrived)
-     select one.id, ms_to_timestamp(m.ts), m.val, m.arrived
-       from one, unnest($2::bigint[], $3::float8[], $4::bigint[]) as m (ts, val, arrived)`,
-    [
-      uuid,
-      values.map(([minute]) => start + minute * minuteMs),
-      values.map(([, val]) => val),
-      values.map(([minute, , late]) =>
-        late === undefined ? start + minute * minuteMs : start + (minute + late) * minuteMs,
-      ),
-    ],
-  );
-}
+const measured = (uuid: string, values: Measured[]) => measureAt(db, { uuid, start, values });
 
 type Line = { kind: string } & Record<string, unknown>;
 
 const post = (body: object, as = token) =>
   fetch(`${service.url}/v2/backtests`, {
     method: 'POST',
-    headers: { Authorization: `Bearer ${as}`, 'Content-Type': 'application/json' },
+    headers: {
+      Authorization: `Bearer ${as}`,
+      'Content-Type': 'application/json',
+      Accept: 'application/x-ndjson',
+    },
     body: JSON.stringify(body),
   });
 
@@ -75,13 +60,6 @@ async function backtest(body: object): Promise<Line[]> {
 
 const of = (lines: Line[], kind: string) => lines.filter((line) => line.kind === kind);
 const end = start + 60 * minuteMs;
-
-/** Warmer than that for ten minutes: an alarm. */
-function warm(isGt: number) {
-  const causes = [{ sId: '0x01', threshold: { forMs: 10 * minuteMs }, thresholds: { isGt } }];
-  const event = { evId: 1, eventLog: true, causes, actions: { alarm: true } };
-  return { puId: 1, initStId: 1, states: [{ stId: 1, events: [event] }] };
-}
 
 test('a profile fires on what was measured, by time and by values, and its alarms close', async () => {
   const { deviceAuthUuid } = await register();

@@ -63,6 +63,9 @@ export async function dumpRows(client: Client): Promise<string> {
 const emptyTables: Record<string, string> = {
   alarm_upgrade:
     'filled by the migration that brought alarms, from the devices of earlier versions',
+  backtest: 'a result, which can be asked for again; forgotten after 30 days',
+  backtest_device: 'the same',
+  backtest_lines: 'the same',
   bridge_status: 'written by a process that serves an external broker, and anew every few seconds',
   delivering_process: 'says which processes deliver now: each takes its row along when it stops',
   message_bundle: 'messages for more people than a transaction has room for, until they are made',

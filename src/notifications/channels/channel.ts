@@ -137,6 +137,10 @@ export type Delivery = RecipientKey & {
   isSuiting: boolean;
   alarmId: number | null;
   announcement: number | null;
+  /** It counts for the limits of its day by itself. */
+  isCounted: boolean;
+  /** Of a summary: the page of the console that shows what it is about. Absent: that of its device. */
+  page?: string;
   /** The recipient had many messages lately: all that wait for it are sent as one. */
   isGathering: boolean;
 };

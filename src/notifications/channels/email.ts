@@ -105,16 +105,17 @@ export function openEmail(deps: ChannelDeps): OpenChannel | null {
   };
 }
 
-/** Links are made when the mail is sent. A mail about a device ends with the URL of the device. */
+/** Links are made when the mail is sent. A mail about a device ends with the URL of its page. */
 function mailOf(deps: ChannelDeps, delivery: Delivery): OutgoingMail {
   const { id, recipient, type, title, body, language, deviceUuid } = delivery;
+  const { page = `devices/${deviceUuid}` } = delivery;
   const words = wordsOf(language);
   const text =
     type === 'confirm'
       ? { title: words.confirmTitle, body: words.confirmBody(linkTo('confirm', deps, delivery)) }
       : { title, body };
   if (deps.hasConsole && deviceUuid !== null && type !== 'confirm')
-    text.body += `\n${deps.publicUrl()}/console/devices/${deviceUuid}`;
+    text.body += `\n${deps.publicUrl()}/console/${page}`;
   const unsubscribeUrl = linkTo('unsubscribe', deps, delivery);
   return { id, recipient, ...text, unsubscribeUrl, unsubscribe: words.unsubscribe };
 }

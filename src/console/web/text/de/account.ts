@@ -222,6 +222,8 @@ export const accountLists: Record<keyof typeof enAccountLists, string> = {
   'quota.idempotencyKeys': 'Idempotenzschlüssel pro Tag',
   'quota.exports': 'Gleichzeitige Exporte',
   'quota.imports': 'Gleichzeitige Importe',
+  'quota.backtests': 'Backtests',
+  'quota.backtestValuesPerDay': 'Von Backtests heute gelesene Messwerte',
   'quota.loginsPerAccount': 'Anmeldungen pro Minute von einer Adresse',
   'quota.contacts': 'Kontakte',
   'quota.messagesPerDay': 'E-Mails und Push-Nachrichten heute',

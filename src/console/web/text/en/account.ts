@@ -216,6 +216,8 @@ export const accountLists = {
   'quota.idempotencyKeys': 'Idempotency keys per day',
   'quota.exports': 'Concurrent exports',
   'quota.imports': 'Concurrent imports',
+  'quota.backtests': 'Backtests',
+  'quota.backtestValuesPerDay': 'Measurements read by backtests today',
   'quota.loginsPerAccount': 'Logins per minute from one address',
   'quota.contacts': 'Contacts',
   'quota.messagesPerDay': 'E-mails and push messages today',
