@@ -29,8 +29,8 @@ const noCounts = (): EventCounts => ({
 /** Counts what accounts send, and says how many more of their events may be recorded. */
 export type EventQuotaOptions = EventLimits & {
   /**
-   * Counts a commit. `events` are sense events, `moves` the other events, `alarms` those that opened, `inputBytes` what is
-   * kept so that devices can be played again.
+   * Counts a commit. `events` are sense events, `moves` the other events, `alarms` those that opened, `inputBytes` what
+   * is kept so that devices can be played again.
    */
   count(accountId: number, counts: EventCounts): void;
 };

@@ -470,7 +470,8 @@ const isGivenUp = `
 
 /**
  * Gives up messages that waited too long, and messages to contacts that are gone, an alarm at a time: an alarm all of
- * whose messages failed is announced again, in the same transaction. What fails for one alarm is thrown after the others.
+ * whose messages failed is announced again, in the same transaction. What fails for one alarm is thrown after the
+ * others.
  */
 export async function giveUpOld(db: Database, of: GiveUp, signal?: AbortSignal): Promise<void> {
   const errors: unknown[] = [];

@@ -214,7 +214,9 @@ const displayBytes = 100;
 const versionBytes = 200;
 const spanBytes = 150;
 
-/** Bytes of former versions, of the spans of profiles, and of their former contents, by account. `which`: a condition. */
+/**
+ * By account: bytes of former versions, of the spans of profiles, and of their former contents. `which`: a condition.
+ */
 const formerBytes = (which: (account: string) => string) => `
   select d.account_id, sum(f.bytes) as bytes
     from device d

@@ -188,6 +188,8 @@ test('texts that are cut within a character become messages', async () => {
     announcement: null,
     state: 'queued',
     dueMs: world.nowTs,
+    urgency: 1,
+    joins: false,
   };
   await db().transaction((tx) => bundleMessages(tx, [message], world.nowTs));
   await unbundleNow();
