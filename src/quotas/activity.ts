@@ -234,6 +234,8 @@ const formerBytes = (which: (account: string) => string) => `
    group by p.account_id
    union all
   select account_id, sum(bytes) from former_profile_content where ${which('account_id')} group by account_id`;
+/** Per command, in addition to its params and what the device answered. */
+const commandBytes = 400;
 
 export type CountRetention = { eventsDays: number; measurementsDays: number };
 
@@ -256,6 +258,8 @@ export async function findActivity(
                    where d.account_id = $1)
                + (select coalesce(sum(bytes), 0)::bigint
                     from (${formerBytes((account) => `${account} = $1`)}) as former)
+               + (select coalesce(sum(bytes + ${commandBytes}), 0)
+                    from command where account_id = $1)
                as "storedBytes"
         from (select *, (now() at time zone 'UTC')::date - day as age
                 from account_activity where account_id = $1) as a`,
@@ -278,6 +282,8 @@ export async function listStoredBytes(
                 from kept_display k join device d on d.id = k.device_id
               union all
               ${formerBytes((account) => `${account} is not null`)}
+              union all
+              select account_id, bytes + ${commandBytes} from command
               union all
               select account_id,
                      case when age <= $1 then events * ${eventBytes} + input_bytes else 0 end
