@@ -7,7 +7,11 @@ const queued = { state: 'queued' } as CommandRow;
 const done = { state: 'done' } as CommandRow;
 
 function start() {
-  const bus = createLocalBus({ onListenerError: (error) => Promise.reject(error as Error) });
+  const bus = createLocalBus({
+    onListenerError: (error) => {
+      throw error;
+    },
+  });
   const waits = createCommandWaits({ bus, monotonicClock: () => performance.now() });
   const { signal } = new AbortController();
   let reads = 0;
