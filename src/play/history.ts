@@ -27,6 +27,36 @@ async function listInputs(
   return rows;
 }
 
+/** What backtests read of devices, by the device's number. */
+export type History = {
+  /** Whether arrivals came twice in that range, because the clock was set back. */
+  hasBreak(deviceId: number, arrivals: Arrivals): Promise<boolean>;
+  /**
+   * What was measured of these senses in that range, in the order in which it was evaluated, and what is of one arrival
+   * together. `isKnown`: whether it is known when it arrived.
+   */
+  walk(
+    deviceId: number,
+    arrivals: Arrivals,
+    senses: readonly string[],
+  ): AsyncIterable<{ measurements: PlayedMeasurement[]; isKnown: boolean }>;
+  /** What was recorded of what arrived in that range. */
+  listRecorded(
+    deviceId: number,
+    arrivals: Arrivals,
+  ): Promise<{ firings: RecordedFiring[]; alarms: AlarmSpan[] }>;
+};
+
+/** The history that the service stores. */
+export const storedHistory = (sql: Sql): History => ({
+  hasBreak: (deviceId, arrivals) => hasBreak(sql, deviceId, arrivals),
+  walk: (deviceId, arrivals, senses) => walkArrivals(sql, deviceId, arrivals, senses),
+  listRecorded: async (deviceId, arrivals) => ({
+    firings: await listRecordedFirings(sql, deviceId, arrivals),
+    alarms: await listRecordedAlarms(sql, deviceId, arrivals),
+  }),
+});
+
 /** `senses`: only these; null: all. `withUnknown`: what has no arrival counts as arrived at its `ts`. */
 type Wanted = { senses: readonly string[] | null; withUnknown: boolean };
 type Read = PlayedMeasurement & { isKnown: boolean };
@@ -131,7 +161,7 @@ export async function playRecorded(
 }
 
 /** The measurements from `from` up to `end`, those of one arrival together. */
-function* inArrivals<M extends PlayedMeasurement>(
+export function* inArrivals<M extends PlayedMeasurement>(
   all: readonly M[],
   from: number,
   end: number,
@@ -149,7 +179,7 @@ function* inArrivals<M extends PlayedMeasurement>(
  * What a device measured in that range, those of one arrival together, for profiles that were not installed. `isKnown`:
  * whether it is known when they arrived.
  */
-export async function* walkArrivals(
+async function* walkArrivals(
   sql: Sql,
   deviceId: number,
   arrivals: Arrivals,
@@ -164,8 +194,7 @@ export async function* walkArrivals(
       yield { measurements, isKnown: measurements.every(({ isKnown }) => isKnown) };
 }
 
-/** Whether arrivals of the device came twice in that range, because the clock was set back. */
-export async function hasBreak(
+async function hasBreak(
   sql: Sql,
   deviceId: number,
   { fromTs, untilTs }: Arrivals,
@@ -183,7 +212,7 @@ export async function hasBreak(
 }
 
 /** An alarm as it is compared: open if `closedTs` is null. Times in ms. */
-export type AlarmSpan = {
+type AlarmSpan = {
   puId: number;
   stId: number;
   evId: number;
@@ -191,13 +220,15 @@ export type AlarmSpan = {
   closedTs: number | null;
 };
 
+type RecordedFiring = { puId: number; stId: number; evId: number; ts: number };
+
 /** The sense events that were recorded of what arrived in that range. */
-export async function listRecordedFirings(
+async function listRecordedFirings(
   sql: Sql,
   deviceId: number,
   { fromTs, untilTs }: Arrivals,
-): Promise<{ puId: number; stId: number; evId: number; ts: number }[]> {
-  const { rows } = await sql.query<{ puId: number; stId: number; evId: number; ts: number }>({
+): Promise<RecordedFiring[]> {
+  const { rows } = await sql.query<RecordedFiring>({
     name: 'play-recorded-firings',
     text: `
       select (body->'cause'->'engine'->>'puId')::integer as "puId",
@@ -215,7 +246,7 @@ export async function listRecordedFirings(
 }
 
 /** The alarms of a device that began in that range, by the time of their first firing. */
-export async function listRecordedAlarms(
+async function listRecordedAlarms(
   sql: Sql,
   deviceId: number,
   { fromTs, untilTs }: Arrivals,

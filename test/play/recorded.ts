@@ -2,7 +2,7 @@ import type { Alarm } from '../../src/alarms/rules.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { Profile } from '../../src/engine/compile.ts';
-import { type Arrivals, playRecorded, walkArrivals } from '../../src/play/history.ts';
+import { type Arrivals, playRecorded, storedHistory } from '../../src/play/history.ts';
 import { Player } from '../../src/play/player.ts';
 
 /** Events in the order in which they happened, and alarms, as they are compared. */
@@ -87,8 +87,8 @@ export function playedAs(
   player.begin(profile, fromTs);
   const senses = [...profile.senses.keys()];
   const play = async (one: Player, arrivals: Arrivals) => {
-    for await (const { measurements } of walkArrivals(db, device.deviceId, arrivals, senses))
-      one.measure(measurements);
+    const all = storedHistory(db).walk(device.deviceId, arrivals, senses);
+    for await (const { measurements } of all) one.measure(measurements);
   };
   const pieces = { device, profileOf: () => profile, fromTs, untilTs, closedTs: untilTs, cuts };
   return inPieces(player, play, pieces);

@@ -1,0 +1,103 @@
+import { createReadStream } from 'node:fs';
+import defaults from '../../../config/default.ts';
+import { Settings } from '../../config/settings.ts';
+import { createLineReader, Lines } from '../../imports/reader.ts';
+import { csvType, ndjsonType } from '../../lib/text.ts';
+import { messageOf } from '../../lib/thrown.ts';
+import { type Backtest, runBacktest } from '../../play/backtest.ts';
+import { type History, inArrivals } from '../../play/history.ts';
+import type { PlayedMeasurement } from '../../play/player.ts';
+import { InputError, type Options, readPurposes } from './options.ts';
+import type { WriteLine } from './write.ts';
+
+type Asked = Extract<Options, { kind: 'history' }>;
+type Exported = PlayedMeasurement & { isKnown: boolean };
+
+/** Plays purposes on an export, and writes the lines of a backtest. Throws `InputError`. */
+export async function playHistory(
+  { file, purposes, against, startTs, endTs }: Asked,
+  { out, warn }: { out: WriteLine; warn: WriteLine },
+): Promise<void> {
+  const profileOf = async (files: string[]) => {
+    const read = readPurposes(files);
+    for (const warning of read.warnings) await warn(`warning: ${warning}`);
+    return read.purposes;
+  };
+  const candidate = await profileOf(purposes);
+  const other = against.length > 0 ? { purposes: await profileOf(against) } : null;
+  const devices = await readExport(file);
+  const all = [...devices.values()];
+  const [earliest, latest] = all.reduce(
+    ([from, to], values) => [
+      Math.min(from, values[0]?.arrived ?? from),
+      Math.max(to, values.at(-1)?.arrived ?? to),
+    ],
+    [Infinity, -Infinity],
+  );
+  if (all.length === 0) throw new InputError(`${file} contains no measurement.`);
+  const { ingest, alarms } = Settings.parse(defaults);
+  const backtest: Backtest = {
+    candidate,
+    against: other,
+    startTs: startTs ?? earliest,
+    endTs: endTs ?? Math.max(latest, startTs ?? latest),
+    // An export does not say when the connector listened.
+    devices: [...devices.keys()].map((uuid, id) => ({ id, uuid, listening: undefined })),
+    rules: { ringMaxAgeMs: ingest.ringMaxAgeMs, reportedForMs: alarms.reportedForMs },
+  };
+  const lines = runBacktest(historyOf(all), backtest, Infinity, { values: 0 });
+  for await (const line of lines) if (line !== null) await out(JSON.stringify(line));
+}
+
+/** The history of an export: each device has the number of its place. */
+const historyOf = (devices: readonly Exported[][]): History => ({
+  // An export does not say that the clock was set back.
+  hasBreak: () => Promise.resolve(false),
+  // oxlint-disable-next-line require-await -- the stored history is read piece by piece
+  async *walk(device, { fromTs, untilTs }, senses) {
+    const wanted = (devices[device] ?? []).filter(
+      ({ arrived, sId }) => arrived >= fromTs && arrived < untilTs && senses.includes(sId),
+    );
+    for (const measurements of inArrivals(wanted, 0, wanted.length))
+      yield { measurements, isKnown: measurements.every(({ isKnown }) => isKnown) };
+  },
+  listRecorded: () => Promise.reject(new Error('An export has no events.')),
+});
+
+/** The measurements of each device, in the order in which they were evaluated. */
+async function readExport(file: string): Promise<Map<string, Exported[]>> {
+  const devices = new Map<string, Exported[]>();
+  const lines = new Lines();
+  let reader: ReturnType<typeof createLineReader> | undefined;
+  const take = (all: ReturnType<Lines['take']>) => {
+    for (const line of all) {
+      reader ??= createLineReader(/^\s*\{/.test(line.text ?? '') ? ndjsonType : csvType);
+      const read = reader.read(line);
+      if (typeof read === 'string') throw new InputError(`${file}:${line.number}: ${read}.`);
+      if (read === null) continue;
+      const { uuid, sId, ts, val, long = null, arrivedTs, nth } = read;
+      const values = devices.get(uuid) ?? [];
+      devices.set(uuid, values);
+      values.push({
+        arrived: arrivedTs ?? ts,
+        place: nth === null ? 0 : nth < 0 ? -1 - nth : nth,
+        isStamped: nth !== null && nth < 0,
+        isKnown: arrivedTs !== null,
+        sId,
+        ts,
+        val,
+        long,
+      });
+    }
+  };
+  try {
+    for await (const chunk of createReadStream(file)) take(lines.take(chunk as Buffer));
+    take(lines.end());
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    throw new InputError(`${file} cannot be read: ${messageOf(error)}`);
+  }
+  for (const values of devices.values())
+    values.sort((a, b) => a.arrived - b.arrived || a.place - b.place || a.ts - b.ts);
+  return devices;
+}
