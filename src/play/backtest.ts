@@ -164,8 +164,8 @@ async function listRecorded(history: History, deviceId: number, range: Arrivals)
   return { firings, alarms: alarms.map(({ sinceTs: ts, ...alarm }) => ({ ...alarm, ts })) };
 }
 
-/** So many arrivals are played between two looks at what resulted. */
-const arrivalsAtOnce = 1_000;
+/** So many values are played between two looks at what resulted. */
+const valuesAtOnce = 5_000;
 
 /** Plays a profile on a device. Adds to `side` what lies in the range, and gives it as lines now and then. */
 async function* playDevice(
@@ -184,16 +184,18 @@ async function* playDevice(
   const senses = [...profile.senses.keys()];
   const arrivals = { fromTs: playedFromTs, untilTs: endTs + 1 };
   let values = 0;
-  let played = 0;
-  for await (const { measurements, isKnown } of history.walk(device.id, arrivals, senses)) {
-    if (!isKnown) caveats.add('no-arrivals');
-    player.measure(measurements);
-    values += measurements.length;
-    read.values += measurements.length;
-    played += 1;
-    if (played % arrivalsAtOnce !== 0) continue;
-    yield { values, lines: take(player, side, startTs) };
-    values = 0;
+  for await (const piece of history.walk(device.id, arrivals, senses)) {
+    if (!piece.areKnown) caveats.add('no-arrivals');
+    for (let at = 0; at < piece.count;) {
+      const end = piece.endOf(at, valuesAtOnce);
+      player.measure(piece, at, end);
+      values += end - at;
+      read.values += end - at;
+      at = end;
+      if (at === piece.count) break;
+      yield { values, lines: take(player, side, startTs) };
+      values = 0;
+    }
   }
   player.end(endTs);
   yield {

@@ -1,5 +1,6 @@
 import type { Alarm } from '../../src/alarms/rules.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import type { CopySource } from '../../src/db/database.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { Profile } from '../../src/engine/compile.ts';
 import { type Arrivals, playRecorded, storedHistory } from '../../src/play/history.ts';
@@ -63,7 +64,7 @@ type Played = History & { caveats: string[] };
 
 /** What playing all that is kept of a device gives. */
 export function played(
-  db: Sql,
+  db: CopySource,
   { device, profileOf, fromTs, untilTs, closedTs, pieceMs, cuts = [] }: PlayAll,
 ): Promise<Played> {
   const player = new Player({ device, limits: rules, rules });
@@ -79,7 +80,7 @@ export function played(
 
 /** What a profile would have done that begins at `fromTs`. */
 export function playedAs(
-  db: Sql,
+  db: CopySource,
   profile: Profile,
   { device, fromTs, untilTs, cuts = [] }: Omit<PlayAll, 'profileOf' | 'closedTs' | 'pieceMs'>,
 ): Promise<Played> {
@@ -87,8 +88,8 @@ export function playedAs(
   player.begin(profile, fromTs);
   const senses = [...profile.senses.keys()];
   const play = async (one: Player, arrivals: Arrivals) => {
-    const all = storedHistory(db).walk(device.deviceId, arrivals, senses);
-    for await (const { measurements } of all) one.measure(measurements);
+    for await (const piece of storedHistory(db).walk(device.deviceId, arrivals, senses))
+      one.measure(piece, 0, piece.count);
   };
   const pieces = { device, profileOf: () => profile, fromTs, untilTs, closedTs: untilTs, cuts };
   return inPieces(player, play, pieces);

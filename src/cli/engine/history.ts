@@ -1,17 +1,19 @@
 import { createReadStream } from 'node:fs';
 import defaults from '../../../config/default.ts';
 import { Settings } from '../../config/settings.ts';
-import { createLineReader, Lines } from '../../imports/reader.ts';
+import { createLineReader, type ImportCandidate, Lines } from '../../imports/reader.ts';
 import { csvType, ndjsonType } from '../../lib/text.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import { type Backtest, runBacktest } from '../../play/backtest.ts';
-import { type History, inArrivals } from '../../play/history.ts';
-import type { PlayedMeasurement } from '../../play/player.ts';
+import type { History } from '../../play/history.ts';
+import { Measurements } from '../../play/measurements.ts';
 import { InputError, type Options, readPurposes } from './options.ts';
 import type { WriteLine } from './write.ts';
 
 type Asked = Extract<Options, { kind: 'history' }>;
-type Exported = PlayedMeasurement & { isKnown: boolean };
+type Exported = Omit<ImportCandidate, 'line' | 'uuid'>;
+
+const arrivalOf = ({ arrivedTs, ts }: Exported) => arrivedTs ?? ts;
 
 /** Plays purposes on an export, and writes the lines of a backtest. Throws `InputError`. */
 export async function playHistory(
@@ -27,13 +29,12 @@ export async function playHistory(
   const other = against.length > 0 ? { purposes: await profileOf(against) } : null;
   const devices = await readExport(file);
   const all = [...devices.values()];
-  const [earliest, latest] = all.reduce(
-    ([from, to], values) => [
-      Math.min(from, values[0]?.arrived ?? from),
-      Math.max(to, values.at(-1)?.arrived ?? to),
-    ],
-    [Infinity, -Infinity],
-  );
+  const [earliest, latest] = all
+    .flat()
+    .reduce(
+      ([from, to], value) => [Math.min(from, arrivalOf(value)), Math.max(to, arrivalOf(value))],
+      [Infinity, -Infinity],
+    );
   if (all.length === 0) throw new InputError(`${file} contains no measurement.`);
   const { ingest, alarms } = Settings.parse(defaults);
   const backtest: Backtest = {
@@ -55,16 +56,22 @@ const historyOf = (devices: readonly Exported[][]): History => ({
   hasBreak: () => Promise.resolve(false),
   // oxlint-disable-next-line require-await -- the stored history is read piece by piece
   async *walk(device, { fromTs, untilTs }, senses) {
-    const wanted = (devices[device] ?? []).filter(
-      ({ arrived, sId }) => arrived >= fromTs && arrived < untilTs && senses.includes(sId),
-    );
-    for (const measurements of inArrivals(wanted, 0, wanted.length))
-      yield { measurements, isKnown: measurements.every(({ isKnown }) => isKnown) };
+    const all = new Measurements();
+    const ordered = senses.toSorted();
+    all.clear(ordered);
+    for (const value of devices[device] ?? []) {
+      const { sId, ts, val, long = NaN, arrivedTs, nth } = value;
+      const sense = ordered.indexOf(sId);
+      if (sense === -1 || arrivalOf(value) < fromTs || arrivalOf(value) >= untilTs) continue;
+      all.add(sense, ts * 1_000, val, long, arrivedTs ?? NaN, nth ?? NaN);
+    }
+    all.sort();
+    yield all;
   },
   listRecorded: () => Promise.reject(new Error('An export has no events.')),
 });
 
-/** The measurements of each device, in the order in which they were evaluated. */
+/** The measurements of each device. */
 async function readExport(file: string): Promise<Map<string, Exported[]>> {
   const devices = new Map<string, Exported[]>();
   const lines = new Lines();
@@ -75,19 +82,10 @@ async function readExport(file: string): Promise<Map<string, Exported[]>> {
       const read = reader.read(line);
       if (typeof read === 'string') throw new InputError(`${file}:${line.number}: ${read}.`);
       if (read === null) continue;
-      const { uuid, sId, ts, val, long = null, arrivedTs, nth } = read;
+      const { uuid, sId, ts, val, long, arrivedTs, nth } = read;
       const values = devices.get(uuid) ?? [];
       devices.set(uuid, values);
-      values.push({
-        arrived: arrivedTs ?? ts,
-        place: nth === null ? 0 : nth < 0 ? -1 - nth : nth,
-        isStamped: nth !== null && nth < 0,
-        isKnown: arrivedTs !== null,
-        sId,
-        ts,
-        val,
-        long,
-      });
+      values.push({ sId, ts, val, long, arrivedTs, nth });
     }
   };
   try {
@@ -97,7 +95,5 @@ async function readExport(file: string): Promise<Map<string, Exported[]>> {
     if (error instanceof InputError) throw error;
     throw new InputError(`${file} cannot be read: ${messageOf(error)}`);
   }
-  for (const values of devices.values())
-    values.sort((a, b) => a.arrived - b.arrived || a.place - b.place || a.ts - b.ts);
   return devices;
 }
