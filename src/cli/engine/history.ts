@@ -54,7 +54,6 @@ export async function playHistory(
 const historyOf = (devices: readonly Exported[][]): History => ({
   // An export does not say that the clock was set back.
   hasBreak: () => Promise.resolve(false),
-  // oxlint-disable-next-line require-await -- the stored history is read piece by piece
   async *walk(device, { fromTs, untilTs }, senses) {
     const all = new Measurements();
     const ordered = senses.toSorted();
