@@ -231,6 +231,10 @@ const settings: SettingsInput = {
     /** SMS to one telephone number, and for the whole installation, whichever account sends them. */
     smsPerNumber: 20,
     smsPerInstallation: 1_000,
+    /** Commands that have not ended, for one device. */
+    commandsPerDevice: 100,
+    /** Commands to devices on one day (UTC). */
+    commandsPerDay: 100_000,
     /**
      * Requests for confirmation, which may go to strangers: from one network (an IPv4 address, an IPv6 /64), and for
      * the whole installation. An account whose own address is not confirmed may send five, and all such accounts

@@ -1,6 +1,7 @@
 import type { Bus } from '../src/bus/bus.ts';
 import type {
   AccountThrottle,
+  AskedHow,
   Delivery,
   DeviceIdentity,
   Downlink,
@@ -33,11 +34,14 @@ export type DevicePorts = {
   ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void;
   /** Messages of the device were withdrawn: those not in a transaction yet fail now. */
   withdraw(device: DeviceIdentity): void;
-  /** The device subscribed to these topics: returns what to send it now, from the database. */
-  subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]>;
+  /**
+   * The device subscribed to these topics: returns what to send it now, from the database. `how` matters to commands,
+   * which are handed over in order; absent: `subscribed`.
+   */
+  subscribed(device: DeviceIdentity, topics: DownTopic[], how?: AskedHow): Promise<Downlink[]>;
   /** What is due for a connected device after a `device` notice. */
   due(device: DeviceIdentity, topic: DueTopic): Promise<Downlink[]>;
-  /** The device acknowledged a message that has a `pId` or a `keptId`, or the message was written at QoS 0. */
+  /** The device acknowledged a message with a `pId`, a `keptId` or a `command`, or it was written at QoS 0. */
   delivered(device: DeviceIdentity, message: Downlink): Promise<void>;
   /**
    * The device's first connection here (or waiting poll) began, its last one ended, or it sent something. `seen` comes

@@ -146,6 +146,10 @@ export const modules: Module[] = [
     'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ versions/ errors.ts',
   ),
   featureModule('exports', 'db/ http/ lib/ errors.ts'),
+  featureModule(
+    'commands',
+    'audit/ bus/ contract/ db/ devices/select.ts http/ lib/ quotas/ errors.ts',
+  ),
   featureModule('streams', 'bus/ contract/ db/ devices/select.ts http/ lib/ quotas/ errors.ts'),
   featureModule(
     'events',
@@ -204,6 +208,7 @@ export const modules: Module[] = [
     may: [
       '../alarms/decide.ts',
       '../bus/',
+      '../commands/answers.ts',
       '../contract/',
       '../db/',
       '../devices/queries.ts',

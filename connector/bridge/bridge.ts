@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import {
   type DeviceIdentity,
   downPrefix,
+  type DueTopic,
   findPublisher,
   type Uplink,
   upPrefix,
@@ -138,8 +139,8 @@ const maxQueues = 20_000;
 const maxQueued = 100;
 const maxBytes = 33_554_432;
 const askedAgainMs = 1_000;
-/** How often to look for kept texts while a device sends: it may have subscribed only now. */
-const lookForTextsMs = 10_000;
+/** How often to look for kept texts and commands while a device sends: it may have subscribed only now. */
+const lookAgainMs = 10_000;
 
 /**
  * Sends messages to devices behind the broker, which does not say who is connected there. Every bridge publishes
@@ -149,7 +150,7 @@ const lookForTextsMs = 10_000;
 function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlinksDeps) {
   const { bus } = ports;
   const queues = new LRUCache<string, DownlinkQueue>(atMost(maxQueues));
-  /** When kept texts were last looked for. Outlives a queue that ended because nobody subscribes. */
+  /** When kept texts and commands were last looked for. Outlives a queue that ended because nobody subscribes. */
   const looked = new LRUCache<string, number>(atMost(maxQueues));
   const deps = { ports, log, maxQueued, budget: createDownlinkBudget(maxBytes) };
 
@@ -177,9 +178,18 @@ function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlinksDeps)
     };
   }
 
-  async function push(uuid: string, topic: 'profile' | 'configuration'): Promise<void> {
+  async function push(uuid: string, topic: DueTopic): Promise<void> {
     const device = await ports.identify(uuid);
     if (device) queueOf(device).due(topic);
+  }
+
+  function pushOrLog(uuid: string, topic: DueTopic): void {
+    push(uuid, topic).catch((err: unknown) =>
+      log.warn(
+        { event: 'downlink.unread', err, device: uuid },
+        'The messages due for a device could not be read.',
+      ),
+    );
   }
 
   const timer = setInterval(() => {
@@ -193,15 +203,8 @@ function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlinksDeps)
         queue.end();
       }
     }),
-    bus.subscribe('device', (notice) => {
-      if (!notice.push) return;
-      push(notice.uuid, notice.push).catch((err: unknown) =>
-        log.warn(
-          { event: 'downlink.unread', err, device: notice.uuid },
-          'The messages due for a device could not be read.',
-        ),
-      );
-    }),
+    bus.subscribe('device', ({ uuid, push: topic }) => topic && pushOrLog(uuid, topic)),
+    bus.subscribe('due', ({ uuid, topic }) => pushOrLog(uuid, topic)),
     bus.subscribe('down', ({ uuid, message }) => queues.get(uuid)?.push(message)),
     bus.subscribe('access', ({ uuid }) => void queues.delete(uuid)),
     bus.subscribe('resync', () => {
@@ -209,6 +212,7 @@ function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlinksDeps)
         queue.due('profile');
         queue.due('configuration');
         queue.due('display');
+        queue.due('command');
       }
     }),
   ];
@@ -218,9 +222,10 @@ function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlinksDeps)
     heard(device: DeviceIdentity): void {
       const queue = queueOf(device);
       const monotonicMs = now();
-      if (monotonicMs - (looked.get(device.uuid) ?? -Infinity) < lookForTextsMs) return;
+      if (monotonicMs - (looked.get(device.uuid) ?? -Infinity) < lookAgainMs) return;
       looked.set(device.uuid, monotonicMs);
       queue.due('display');
+      queue.due('command');
     },
     end(): void {
       clearInterval(timer);

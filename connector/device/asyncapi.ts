@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { CommandAnswer } from '../../src/contract/command.ts';
 import { Configuration } from '../../src/contract/configuration.ts';
 import {
+  CommandDownlink,
   ConfigurationDownlink,
   DisplayDownlink,
   ErrorDownlink,
@@ -128,6 +130,7 @@ const oneOrMany = (schema: z.ZodType) => z.union([schema, z.array(schema).max(ma
 
 const ts = 1_767_225_600_000;
 const pId = '6f1c1d5e-58a3-4a55-9a80-0a2a5d0a9c11';
+const commandId = '1b4e28ba-2fa1-41d2-883f-0016d3cca427';
 
 /** What devices publish, by topic below `up/`. */
 const published: Record<UpTopic, ContractMessage> = {
@@ -172,6 +175,13 @@ const published: Record<UpTopic, ContractMessage> = {
     schema: TimeRequest,
     summary: 'A device without a clock asks for the time; the service answers on `down/time`.',
     example: { echo: 17 },
+  },
+  command: {
+    schema: CommandAnswer,
+    summary:
+      'The answer to a command: `accepted` and `running` as far as it takes time, then `done` or ' +
+      '`failed`. An answer may be repeated.',
+    example: { commandId, state: 'done', result: { openedMm: 40 } },
   },
 };
 
@@ -226,6 +236,19 @@ const sent: Record<DownTopic, ContractMessage> = {
       'names this topic (`down/#` does not), until the device has logged in with it. From then ' +
       'on the old token is no longer accepted.',
     example: { deviceAuthToken: 'kX3vJq0c8sS5h2WmZ1nU7dRt4yLbE9aG', ts },
+  },
+  command: {
+    schema: CommandDownlink,
+    summary:
+      'A command: sent in order, and again on each subscription until the device answers it on ' +
+      '`up/command`. The same `commandId` is the same command.',
+    example: {
+      commandId,
+      name: 'open-valve',
+      params: { openMm: 40 },
+      sentTs: ts,
+      expiresTs: ts + 900_000,
+    },
   },
 };
 

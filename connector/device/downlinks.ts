@@ -1,4 +1,10 @@
-import type { DeviceIdentity, Downlink, DownTopic, DueTopic } from '../../src/contract/uplink.ts';
+import type {
+  DeviceIdentity,
+  Downlink,
+  DownTopic,
+  DueTopic,
+  HandedCommand,
+} from '../../src/contract/uplink.ts';
 import { MemoryBudget, type Reservation } from '../../src/lib/fair-budget.ts';
 import { type ConnectorPorts, isUnavailableError, type Log } from '../ports.ts';
 
@@ -45,7 +51,7 @@ export class DownlinkQueue {
   constructor(channel: DownlinkChannel, deps: DownlinkDeps) {
     this.#channel = channel;
     this.#deps = deps;
-    this.#sender = new DownlinkSender(channel, deps);
+    this.#sender = new DownlinkSender(channel, deps, (topic) => this.due(topic));
   }
 
   get device(): DeviceIdentity {
@@ -163,7 +169,7 @@ export type DownlinkChannel = {
 export type Encoded = { topic: DownTopic; body: Buffer };
 
 export type DownlinkDeps = {
-  ports: Pick<ConnectorPorts, 'subscribed' | 'due' | 'delivered'>;
+  ports: Pick<ConnectorPorts, 'subscribed' | 'due' | 'delivered' | 'clock'>;
   log: Log;
   maxQueued: number;
   /** One budget for all devices: what is being read for them, and what waits for their acknowledgement. */
@@ -182,11 +188,16 @@ class DownlinkSender {
   readonly #channel: DownlinkChannel;
   readonly #deps: DownlinkDeps;
   readonly #waiting: Waiting[] = [];
+  readonly #onDue: (topic: DueTopic) => void;
   #isSending = false;
+  /** Until the answer to the last command is not waited for any more. */
+  #next: NodeJS.Timeout | undefined;
 
-  constructor(channel: DownlinkChannel, deps: DownlinkDeps) {
+  /** `onDue`: more of a topic may be due. */
+  constructor(channel: DownlinkChannel, deps: DownlinkDeps, onDue: (topic: DueTopic) => void) {
     this.#channel = channel;
     this.#deps = deps;
+    this.#onDue = onDue;
   }
 
   /** Queues a message. If the queue is full, the oldest message is lost. */
@@ -205,6 +216,7 @@ class DownlinkSender {
   /** The channel is gone. Drops what was waiting. */
   end(): void {
     this.isOver = true;
+    clearTimeout(this.#next);
     for (const { release } of this.#waiting.splice(0)) release();
   }
 
@@ -213,7 +225,8 @@ class DownlinkSender {
     for (let one = this.#waiting.shift(); one; one = this.#waiting.shift()) {
       const { message, release } = one;
       try {
-        if (!this.#channel.accepts(one.topic) || this.#channel.fits?.(one) === false) continue;
+        if (message.command) this.#continueAfter(message.command);
+        if (!this.#mayLeave(one)) continue;
         await this.#channel.send(one);
       } catch {
         // The channel is gone. The next subscription reads everything again.
@@ -222,9 +235,22 @@ class DownlinkSender {
       } finally {
         release();
       }
-      if (message.pId !== undefined || message.keptId !== undefined) this.#tellDelivered(message);
+      const { pId, keptId, command } = message;
+      if (pId !== undefined || keptId !== undefined || command) this.#tellDelivered(message);
     }
     this.#isSending = false;
+  }
+
+  #mayLeave(one: Waiting): boolean {
+    const { command } = one.message;
+    if (command && command.expiresTs <= this.#deps.ports.clock()) return false;
+    return this.#channel.accepts(one.topic) && this.#channel.fits?.(one) !== false;
+  }
+
+  /** Looks for the next command when the answer to this one is not waited for any more. */
+  #continueAfter({ answerMs }: HandedCommand): void {
+    clearTimeout(this.#next);
+    this.#next = setTimeout(() => this.#onDue('command'), answerMs + slackMs).unref();
   }
 
   #tellDelivered(message: Downlink): void {
@@ -237,6 +263,9 @@ class DownlinkSender {
     });
   }
 }
+
+/** The database's clock says when a command was handed over. */
+const slackMs = 100;
 
 /** What a message takes besides its bytes. */
 const overheadBytes = 512;

@@ -1,5 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import type { z } from 'zod';
+import {
+  CommandAnswer,
+  commandJson,
+  commandJsonRule,
+  maxAnswerText,
+} from '../../src/contract/command.ts';
 import { Configuration } from '../../src/contract/configuration.ts';
 import {
   countedOnly,
@@ -19,6 +25,7 @@ import {
   upTopicNames,
   upTopics,
 } from '../../src/contract/uplink.ts';
+import { cutText } from '../../src/contract/purpose.ts';
 import { warnOfUnknown } from '../../src/contract/warnings.ts';
 import {
   decodeUtf8,
@@ -234,6 +241,12 @@ function parseContent(
       const request = parseOne(TimeRequest, value, '', rejections);
       return request ? { kind, request } : { kind: 'none' };
     }
+    case 'command': {
+      const answer = parseOne(CommandAnswer, value, '', rejections);
+      return answer
+        ? { kind: 'command-answer', answer: trim(answer, rejections) }
+        : { kind: 'none' };
+    }
     case 'profile': {
       const message = parseOne(ProfileMessage, value, '', rejections);
       if (!message) return { kind: 'none' };
@@ -241,6 +254,21 @@ function parseContent(
       return { kind: 'profile-answer', answer: message };
     }
   }
+}
+
+/** The answer counts, however much it tells: a text is cut, and a result that is too large is left out. */
+function trim({ result, text, ...answer }: CommandAnswer, rejections: Rejection[]): CommandAnswer {
+  const isKept = result === undefined || commandJson(result) !== null;
+  if (!isKept) {
+    const message = `The answer counts, but not its result: ${commandJsonRule}.`;
+    rejections.push({ reason: 'invalid-payload', message, path: '/result' });
+  }
+  const told = text?.toWellFormed().replaceAll('\0', '\uFFFD');
+  return {
+    ...answer,
+    ...(isKept && result !== undefined ? { result } : {}),
+    ...(told === undefined ? {} : { text: cutText(told, maxAnswerText) }),
+  };
 }
 
 /** How to read a payload: as one JSON text, or as one item a line. */
@@ -456,6 +484,7 @@ const schemas: Record<UpTopic, z.ZodType> = {
   profile: ProfileMessage,
   configuration: Configuration,
   time: TimeRequest,
+  command: CommandAnswer,
 };
 
 /**

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
+  type AskedHow,
   type DeviceIdentity,
   type Downlink,
   type DownTopic,
@@ -67,13 +68,22 @@ export function createHttpDown({
     polls.remove(poll);
   }
 
-  async function acknowledge(device: DeviceIdentity, { pId, isProfileKnown, texts }: Given) {
+  async function acknowledge(
+    device: DeviceIdentity,
+    { pId, isProfileKnown, texts, command }: Given,
+  ) {
     const topic = 'display' as const;
     const deliveries = texts.map((keptId) =>
       ports.delivered(device, { topic, payload: null, keptId }),
     );
     if (pId !== null && !isProfileKnown)
       deliveries.push(ports.delivered(device, { topic: 'profile', payload: null, pId }));
+    if (command !== null) {
+      const handed = { id: command, expiresTs: Infinity, answerMs: 0 };
+      deliveries.push(
+        ports.delivered(device, { topic: 'command', payload: null, command: handed }),
+      );
+    }
     await Promise.all(deliveries);
   }
 
@@ -216,7 +226,8 @@ const retryMs = 1_000;
 function createPollReader({ ports, budget, tuning, log, answer }: PollReaderDeps) {
   /** What the device was not given yet; null: nothing. */
   async function readOnce(poll: Poll): Promise<ReturnType<typeof pickNew> | null> {
-    const due = await ports.subscribed(poll.device, [...poll.topics]);
+    const due = await ports.subscribed(poll.device, [...poll.topics], poll.askedHow);
+    poll.askedHow = 'again';
     const picked = pickNew([...due, ...(poll.errors ?? [])], poll.given, poll.isProfileAsked);
     return picked.messages.length > 0 ? picked : null;
   }
@@ -286,6 +297,8 @@ type Given = {
   texts: readonly number[];
   /** Identifies the new token, by a part of its hash. */
   token: string | null;
+  /** The last command, by its number. */
+  command: number | null;
 };
 
 const nothingGiven: Given = {
@@ -295,6 +308,7 @@ const nothingGiven: Given = {
   place: null,
   texts: [],
   token: null,
+  command: null,
 };
 
 const version = '1';
@@ -302,20 +316,22 @@ const maxTexts = 100;
 const uuidForm = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
 
 /** Encodes it in characters that a query can hold unescaped (RFC 3986 section 2.3). */
-function writeAfter({ configuredTs, pId, isProfileKnown, place, texts, token }: Given): string {
+function writeAfter(given: Given): string {
+  const { configuredTs, pId, isProfileKnown, place, texts, token, command } = given;
   const parts = [version];
   if (configuredTs !== null) parts.push(`c${configuredTs.toString(36)}`);
   if (pId !== null) parts.push((isProfileKnown ? 'k' : 'p') + pId.replaceAll('-', ''));
   if (place !== null) parts.push(`s${place}`);
   if (texts.length > 0) parts.push(`d${texts.map((id) => id.toString(36)).join('_')}`);
   if (token !== null) parts.push(`t${token}`);
+  if (command !== null) parts.push(`m${command.toString(36)}`);
   return parts.join('.');
 }
 
 /** Null for a text that `writeAfter` cannot have written. A device that begins sends ''. */
 function readAfter(text: string): Given | null {
   if (text === '') return nothingGiven;
-  const [first, ...parts] = text.split('.', 6);
+  const [first, ...parts] = text.split('.', 7);
   if (first !== version) return null;
   let given: Given | null = nothingGiven;
   for (const part of parts) given = given && readPart(given, part[0], part.slice(1));
@@ -334,6 +350,10 @@ function readPart(given: Given, kind: string | undefined, value: string): Given 
   if (kind === 's')
     return /^-?\d{1,10}_-?\d{1,10}$/.test(value) ? { ...given, place: value } : null;
   if (kind === 't') return /^[\w-]{8}$/.test(value) ? { ...given, token: value } : null;
+  if (kind === 'm') {
+    const command = readNumber(value);
+    return command === null ? null : { ...given, command };
+  }
   if (kind !== 'd') return null;
   const texts = value.split('_', maxTexts + 1).map(readNumber);
   const areNumbers = texts.every((id) => id !== null);
@@ -348,6 +368,7 @@ const acknowledged = (given: Given): Given => ({
   ...given,
   isProfileKnown: given.pId !== null,
   texts: [],
+  command: null,
 });
 
 /** The messages that the device was not given yet, and all that it then has. `isAsked`: it wants its profile again. */
@@ -366,7 +387,7 @@ function pickNew(
 }
 
 function give(
-  { topic, payload, pId, keptId }: Downlink,
+  { topic, payload, pId, keptId, command }: Downlink,
   given: Given,
   isAsked: boolean,
 ): Given | null {
@@ -388,6 +409,7 @@ function give(
     const token = createHash('sha256').update(deviceAuthToken).digest('base64url').slice(0, 8);
     return token === given.token ? null : { ...given, token };
   }
+  if (command) return { ...given, command: command.id };
   if (keptId === undefined) return given;
   return { ...given, texts: [...given.texts, keptId] };
 }
@@ -432,6 +454,7 @@ function wakePolls({ ports, polls, wake, end, log }: WakeDeps): () => void {
         if (push === 'profile') poll.isProfileAsked = true;
       });
     }),
+    bus.subscribe('due', ({ uuid, topic }) => wakeAll(uuid, topic, () => undefined)),
     bus.subscribe('down', ({ uuid, message }) =>
       wakeAll(uuid, message.topic, (poll) => {
         // All others are read from the database.
@@ -457,6 +480,8 @@ class Poll {
   readonly topics: PollQuery['topics'];
   /** What the device has and has acknowledged. */
   readonly given: Given;
+  /** How it asks for what is due; it asks more than once if it is woken. */
+  askedHow: AskedHow;
   readonly response: ServerResponse;
   timer: NodeJS.Timeout | null = null;
   isOver = false;
@@ -479,6 +504,7 @@ class Poll {
     this.device = device;
     this.topics = topics;
     this.given = acknowledged(given);
+    this.askedHow = given === nothingGiven ? 'subscribed' : 'again';
     this.response = response;
   }
 

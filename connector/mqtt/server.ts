@@ -429,6 +429,9 @@ function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () => void 
       if (!push) return;
       for (const connection of registry.listConnectionsOf(uuid)) connection.downlinks?.due(push);
     }),
+    bus.subscribe('due', ({ uuid, topic }) => {
+      for (const connection of registry.listConnectionsOf(uuid)) connection.downlinks?.due(topic);
+    }),
     bus.subscribe('down', ({ uuid, message }) => {
       for (const connection of registry.listConnectionsOf(uuid))
         connection.downlinks?.push(message);
@@ -446,6 +449,7 @@ function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () => void 
         downlinks?.due('profile');
         downlinks?.due('configuration');
         downlinks?.due('display');
+        downlinks?.due('command');
       }).catch((error: unknown) =>
         log.error(
           { event: 'downlink.unread', err: error },

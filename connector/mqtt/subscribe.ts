@@ -203,7 +203,8 @@ const displayLifeMs = 86_400_000;
  * carries the remainder, so that a broker or gateway behind the device continues the count. [MQTT-3.3.2-6]
  */
 function expirySecondsOf({ topic, body }: Encoded, nowTs: WallMs): number | null {
-  if (topic !== 'display') return null;
-  const { ts } = JSON.parse(body.toString()) as { ts?: unknown };
-  return typeof ts === 'number' ? Math.ceil((ts + displayLifeMs - nowTs) / 1_000) : null;
+  if (topic !== 'display' && topic !== 'command') return null;
+  const { ts, expiresTs } = JSON.parse(body.toString()) as { ts?: unknown; expiresTs?: unknown };
+  const endTs = typeof ts === 'number' ? ts + displayLifeMs : expiresTs;
+  return typeof endTs === 'number' ? Math.ceil((endTs - nowTs) / 1_000) : null;
 }

@@ -61,6 +61,8 @@ import { notificationRoutes } from '../notifications/routes.ts';
 import { webhookDocs } from '../notifications/webhook-docs.ts';
 import { readProfile } from '../profiles/install.ts';
 import { backtestRoutes } from '../play/routes.ts';
+import { commandRoutes } from '../commands/routes.ts';
+import { createCommandWaits } from '../commands/wait.ts';
 import type { ListListening } from '../play/run.ts';
 import { labelLimitRoutes, takeLabelLimits } from '../profiles/label-limits.ts';
 import { createInstall, profileRoutes } from '../profiles/routes.ts';
@@ -73,6 +75,7 @@ import { createTickets, type Tickets } from '../streams/tickets.ts';
 import { version } from '../version.ts';
 import {
   startAccountMail,
+  startCommandExpiry,
   startBacktests,
   startHistoryCare,
   startJobs,
@@ -154,6 +157,7 @@ export async function startApi(
   });
   observeHttpQueue(metrics.registry, http.countWaiting);
   startQuotaWatchOf(shared);
+  startCommandExpiry(shared);
   startSecretChangeOf(shared);
   shared.publicUrl.listensOn(http.port);
   shared.ingress.add('HTTP', (withinMs) => http.close(withinMs));
@@ -270,6 +274,7 @@ async function listRoutes(
       isAhead,
     }),
     ...jobRoutes({ db }),
+    ...commandRoutes({ db, bus, limitsOf, waits: startCommandWaits(shared), newUuid: randomUUID }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
     ...quotaRoutes({ db, quotas, retention: config.retention, counters }),
     ...profileRoutes({ db, install }),
@@ -302,6 +307,12 @@ async function listRoutes(
     ...listContactRoutes(shared),
     ...listBrokerRoutes(shared, limiters),
   ];
+}
+
+function startCommandWaits({ bus, monotonicClock, disposables }: Shared) {
+  const waits = createCommandWaits({ bus, monotonicClock });
+  disposables.add('requests that wait for commands', async () => waits.close());
+  return waits;
 }
 
 /** Limits login attempts, across all processes if there is a Redis. */

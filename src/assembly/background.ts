@@ -8,6 +8,7 @@ import { type ActDeps, muteWithin } from '../alarms/act.ts';
 import { actOnPiece } from '../alarms/actions.ts';
 import { forgetEntries, insertEntry } from '../audit/audit.ts';
 import { type RefusalLog, startRefusalLog } from '../audit/refusals.ts';
+import { expireCommands, forgetCommands } from '../commands/store.ts';
 import { deriveSecretCheck } from '../config/keys.ts';
 import type { Sql } from '../db/sql.ts';
 import { listReachable, relabelDevices } from '../devices/actions.ts';
@@ -399,6 +400,7 @@ export async function startHistoryCare(
     (_nowTs, { signal }) => forgetTokensOfEnded(db, isLiveSession, signal),
     (nowTs) => forgetRefusedLogins(db, nowTs),
     (nowTs, { signal }) => forgetOldDisplays(db, nowTs, signal),
+    (nowTs, { signal }) => forgetCommands(db, nowTs, signal),
     forgetOldEntries(shared),
     forgetOldJobs(shared),
     forgetOldBacktests(shared),
@@ -461,6 +463,32 @@ export function startQuotaWatchOf(shared: Shared): void {
       ),
   });
   disposables.add('quotas that near their end', () => watch.close());
+}
+
+/** How soon a command ends once its time is over. */
+const expireEveryMs = 1_000;
+
+/** Ends commands whose time is over. Any process may: each ends once. Nothing ends while the clock is in doubt. */
+export function startCommandExpiry({ db, bus, believed, log, disposables }: Shared): void {
+  async function expire(): Promise<void> {
+    const nowTs = believed.believedTs();
+    const expired = nowTs === null ? [] : await expireCommands(db, nowTs);
+    for (const { accountId, commandId, deviceAuthUuid: uuid } of expired) {
+      bus.publish('command', { accountId, commandId });
+      if (uuid !== null) bus.publish('due', { uuid, topic: 'command' });
+    }
+  }
+  const onError = (err: unknown) =>
+    log
+      .child({ component: 'commands' })
+      .warn(
+        { event: 'commands.unexpired', err },
+        'Commands whose time is over could not be ended; the service will try again in a second.',
+      );
+  disposables.add(
+    'expiry of commands',
+    startEvery(expireEveryMs, () => expire().catch(onError)),
+  );
 }
 
 /** Counting reads all devices. */

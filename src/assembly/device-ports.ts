@@ -7,7 +7,14 @@ import type {
 } from '../../connector/ports.ts';
 import type { PresenceNotice } from '../bus/bus.ts';
 import type { Config } from '../config/config.ts';
-import type { AccountThrottle } from '../contract/uplink.ts';
+import type {
+  AccountThrottle,
+  AskedHow,
+  DeviceIdentity,
+  Downlink,
+  DownTopic,
+} from '../contract/uplink.ts';
+import type { CommandHandOver } from '../commands/hand-over.ts';
 import { watchOtherProcesses } from '../db/lease.ts';
 import {
   atConnector,
@@ -26,7 +33,7 @@ import type { Shared } from './shared.ts';
 /** The dependencies of every connector of this process. */
 export type ConnectorContext = {
   shared: Shared;
-  downlinks: Downlinks;
+  downlinks: DeviceDownlinks;
   ingest: Ingest;
   throttle: AccountThrottle;
   presence: PresenceRecorder;
@@ -34,6 +41,34 @@ export type ConnectorContext = {
   /** A device has one rate, whichever transports it uses. */
   deviceLimits: DeviceLimits;
 };
+
+/** What is due to devices, commands included. */
+type DeviceDownlinks = Downlinks & {
+  subscribed(device: DeviceIdentity, topics: DownTopic[], how?: AskedHow): Promise<Downlink[]>;
+};
+
+/** A command comes last: what it acts on may be set by what comes before. */
+export function withCommands(downlinks: Downlinks, commands: CommandHandOver): DeviceDownlinks {
+  const take = async (device: DeviceIdentity, how: AskedHow): Promise<Downlink[]> => {
+    const command = await commands.take(device, how);
+    return command ? [command] : [];
+  };
+  return {
+    async subscribed(device, topics, how: AskedHow = 'subscribed') {
+      const messages = await downlinks.subscribed(device, topics);
+      return topics.includes('command') ? [...messages, ...(await take(device, how))] : messages;
+    },
+    due: (device, topic) =>
+      topic === 'command' ? take(device, 'due') : downlinks.due(device, topic),
+    delivered: (device, message) =>
+      message.command
+        ? commands.delivered(device, message.command.id)
+        : downlinks.delivered(device, message),
+    async handOver(device) {
+      await Promise.all([downlinks.handOver(device), commands.offerAgain(device)]);
+    },
+  };
+}
 
 /** The ports of connectors of every kind. */
 export function devicePorts({
@@ -95,8 +130,8 @@ export function connectorPorts(
   const { limitsOf } = context.shared;
   return {
     ...devicePorts(context),
-    async subscribed(device, topics) {
-      const messages = await context.downlinks.subscribed(device, topics);
+    async subscribed(device, topics, how) {
+      const messages = await context.downlinks.subscribed(device, topics, how);
       const token = topics.includes('token') ? await findDueToken(device.deviceId) : null;
       return token ? [...messages, token] : messages;
     },

@@ -7,6 +7,7 @@ import {
   startHttpConnector,
 } from '../../connector/http/server.ts';
 import { type Connector, startConnector } from '../../connector/mqtt/server.ts';
+import { createCommandHandOver } from '../commands/hand-over.ts';
 import type { ConnectorSettings } from '../config/settings.ts';
 import type { AccountThrottle } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
@@ -41,6 +42,7 @@ import {
   startDeviceLogins,
   startPresenceOf,
   deviceLimitsOf,
+  withCommands,
 } from './device-ports.ts';
 import { startIngestion } from './ingest.ts';
 import type { Shared } from './shared.ts';
@@ -59,7 +61,7 @@ export type DeviceServices = {
 
 /** Starts the half of the service that devices talk to: connectors, ingest and notifications. */
 export async function startDeviceServices(shared: Shared): Promise<DeviceServices> {
-  const downlinks = createDownlinks(shared);
+  const downlinks = withCommands(createDownlinks(shared), createCommandHandOver(shared));
   const runUuid = randomUUID();
   const listening = await startUptimeOf(shared);
   const { ingest, throttle, outbox } = await startIngestion(shared, downlinks, runUuid, listening);

@@ -226,6 +226,8 @@ export const AuditKind = z
     'profile-installed',
     'label-limits-changed',
     'configuration-changed',
+    'command-given',
+    'command-cancelled',
     'purpose-changed',
     'purpose-removed',
     'push-token-added',

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Downlink } from '../contract/uplink.ts';
+import type { Downlink, DueTopic } from '../contract/uplink.ts';
 
 /** `sId`, `ts`, `val`; for a position `sId`, `ts`, `lat`, `long`. */
 export type LiveValue = [string, number, number] | [string, number, number, number];
@@ -22,6 +22,10 @@ export type BusMessages = {
    * Something of this device that `ingest` or a connector may have cached has changed. `push` names what to send to it.
    */
   device: { deviceId: number; uuid: string; push?: 'profile' | 'configuration' };
+  /** Something may be due to the device, and nothing that is cached has changed. */
+  due: { uuid: string; topic: DueTopic };
+  /** A command of the account changed. */
+  command: { accountId: number; commandId: string };
   /** A message for the device's live connections, wherever they are. */
   down: { uuid: string; message: Downlink };
   /**

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { downTopics } from '../contract/uplink.ts';
+import { downTopics, dueTopics } from '../contract/uplink.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { closeRedis, firstOf, openRedis } from '../lib/redis.ts';
 import {
@@ -111,6 +111,8 @@ const schemas = {
     uuid: z.string(),
     push: z.enum(['profile', 'configuration']).optional(),
   }),
+  due: z.object({ uuid: z.string(), topic: z.enum(dueTopics) }),
+  command: z.object({ accountId: id, commandId: z.string() }),
   down: z.object({
     uuid: z.string(),
     message: z.object({

@@ -2,6 +2,7 @@ import { accountsRoutes } from '../accounts/routes.ts';
 import { alarmRoutes } from '../alarms/routes.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { auditRoutes } from '../audit/audit.ts';
+import { commandRoutes } from '../commands/routes.ts';
 import { consoleSessionRoutes } from '../console/session.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import { deviceRoutes } from '../devices/routes.ts';
@@ -27,6 +28,7 @@ export function listDocumentedRoutes(): Route[] {
     ...keyRoutes(nothing),
     ...deviceRoutes(nothing),
     ...jobRoutes(nothing),
+    ...commandRoutes(nothing),
     ...purposeRoutes(nothing),
     ...profileRoutes(nothing),
     ...labelLimitRoutes(nothing),

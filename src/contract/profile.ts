@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CommandName } from './command.ts';
 import { Configuration } from './configuration.ts';
 import { Purpose } from './purpose.ts';
 import { SentTs, TimeRequest } from './uplink.ts';
@@ -112,6 +113,15 @@ export const ErrorDownlink = z.object({
 
 /** A device's new token, with which it logs in from now on. */
 export const TokenDownlink = z.object({ deviceAuthToken: z.string(), ts: SentTs });
+
+/** A command; `params` is absent if none were given. After `expiresTs` it has no meaning any more. */
+export const CommandDownlink = z.object({
+  commandId: z.guid(),
+  name: CommandName,
+  params: z.unknown().optional(),
+  sentTs: SentTs,
+  expiresTs: SentTs,
+});
 
 /** The answer to `up/time`: the time, and the `echo` of the request. */
 export const TimeDownlink = z.object({ ts: SentTs, echo: TimeRequest.shape.echo });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { CommandAnswer } from './command.ts';
 import type { Configuration } from './configuration.ts';
 import { Position, Text, textOr } from './values.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
@@ -91,6 +92,7 @@ export type UplinkContent =
   | { kind: 'profile-request' }
   | { kind: 'configuration'; configuration: Configuration }
   | { kind: 'time'; request: TimeRequest }
+  | { kind: 'command-answer'; answer: CommandAnswer }
   | { kind: 'none' };
 
 /** A parsed message of a device on its way to `ingest`, without any protocol library's types. */
@@ -149,13 +151,32 @@ export type DeviceIdentity = {
 };
 
 /**
- * A message to a device. An acknowledgement marks the profile `pId` as received, or the text `keptId` as no longer
- * needed. Of two texts of a device, the newer one has the higher `keptId`.
+ * A message to a device. An acknowledgement marks the profile `pId` as received, the text `keptId` as no longer needed,
+ * or the command as sent. Of two texts of a device, the newer one has the higher `keptId`.
  */
-export type Downlink = { topic: DownTopic; payload: unknown; pId?: string; keptId?: number };
+export type Downlink = {
+  topic: DownTopic;
+  payload: unknown;
+  pId?: string;
+  keptId?: number;
+  command?: HandedCommand;
+};
+
+/**
+ * A command that is being handed over. It must not be sent at or after `expiresTs`, ms. `answerMs`: how long the next
+ * one waits for the answer to this one.
+ */
+export type HandedCommand = { id: number; expiresTs: number; answerMs: number };
+
+/**
+ * How a device asks for what is due. `subscribed`: for all of it, whatever it had before. `again`: over HTTP, where it
+ * has what it acknowledged. `due`: it is connected, and something may have become due.
+ */
+export type AskedHow = 'subscribed' | 'again' | 'due';
 
 /** Topics whose messages are read from the database when they fall due, not only when the device subscribes. */
-export type DueTopic = 'profile' | 'configuration' | 'display';
+export const dueTopics = ['profile', 'configuration', 'display', 'command'] as const;
+export type DueTopic = (typeof dueTopics)[number];
 
 /**
  * Something from a device that is recorded but not accepted as what it claims to be. `reason` is a stable word for
@@ -194,6 +215,7 @@ export type RejectionReason =
   | 'expired-timestamp'
   | 'unknown-state'
   | 'unknown-profile'
+  | 'unknown-command'
   | 'unknown-member'
   | 'too-many-connects'
   | 'too-many-connections'
@@ -229,6 +251,7 @@ export const upTopics = [
   'profile',
   'configuration',
   'time',
+  'command',
 ] as const;
 export type UpTopic = (typeof upTopics)[number];
 /** To look one up: a topic below a device's `upPrefix` that is not in it is unknown. */
@@ -243,6 +266,7 @@ export const downTopics = [
   'errors',
   'time',
   'token',
+  'command',
 ] as const;
 export type DownTopic = (typeof downTopics)[number];
 

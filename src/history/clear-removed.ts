@@ -450,6 +450,7 @@ const deviceRows: readonly OwnedRows[] = [
   ofDevice('device_input'),
   ofDevice('late_arrival'),
   ofDevice('refused_login'),
+  ofDevice('command'),
 ];
 
 const kindsOfAccount = `kind in ('account', 'recipient', 'confirmations', 'webhook', 'sms')`;

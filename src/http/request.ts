@@ -64,6 +64,8 @@ export const scopes = [
   'data:write',
   'alarms:read',
   'alarms:write',
+  'commands:read',
+  'commands:write',
 ] as const;
 export type Scope = (typeof scopes)[number];
 

@@ -17,6 +17,7 @@ export const exampleIds = {
   key: '5a0c7e4d-2b1f-4d3c-9e8a-7f6b5c4d3e2f',
   pushToken: 'f2ca1bb6c7e907d06dafe4687e579fce',
   job: '9e107d9d-372b-4a6b-8c1f-3d5e7f9a1b2c',
+  command: '1b4e28ba-2fa1-41d2-883f-0016d3cca427',
   backtest: 'c56a4180-65aa-42ec-a945-5fd21dec0538',
   alarm: 4711,
 } as const;

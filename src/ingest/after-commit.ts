@@ -96,10 +96,19 @@ function perform(rows: Changes, { bus, log, handOver, observe, clock }: AfterCom
     );
   for (const effect of rows.effects) {
     if (effect.kind === 'down') bus.publish('down', effect);
+    else if (effect.kind === 'command') tellAnswer(effect, bus);
     else if (effect.kind === 'time')
       bus.publish('down', { uuid: effect.uuid, message: timeOf(effect.request, clock()) });
     else void handOver(effect.device).catch(logHandOver);
   }
+}
+
+function tellAnswer(
+  { device: { uuid, accountId }, commandId }: { device: DeviceIdentity; commandId: string },
+  bus: Pick<Bus, 'publish'>,
+): void {
+  bus.publish('command', { accountId, commandId });
+  bus.publish('due', { uuid, topic: 'command' });
 }
 
 const timeOf = ({ echo }: TimeRequest, ts: number): Downlink => ({

@@ -4,6 +4,7 @@ import type { Committing, Database, Transaction } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { findStored } from '../measurements/store.ts';
+import { type CommandName, findAnsweredCommands } from '../commands/answers.ts';
 import { type AfterCommitDeps, afterCommit } from './after-commit.ts';
 import type { ContextCache, ContextLoader } from './device-state.ts';
 import { type EventQuotaFilter, noneLeftOut } from './event-quota.ts';
@@ -18,7 +19,9 @@ import {
 } from './queue.ts';
 import { failAll, forgetDeviceStates, planRetry, type RetryDeps, type Retrying } from './retry.ts';
 import {
+  type AnsweredCommands,
   type ApplyLimits,
+  commandKey,
   type DeviceState,
   type MeasurementRow,
   nameOfStored,
@@ -234,7 +237,10 @@ async function commitBatch(
         ? deviceBatches.filter((deviceBatch) => !isTooMany(deviceBatch))
         : deviceBatches;
     const stored = areNew ? undefined : await findKept(tx, read);
-    plan = planBatch(read, deps.limits, deps.maxBatchItems, stored);
+    const answered = listAnswered(read);
+    const commands = answered.length > 0 ? await findCommands(tx, answered) : undefined;
+    if (answered.length > 0 && isOver()) throw new StaleDeviceState();
+    plan = planBatch(read, deps.limits, deps.maxBatchItems, stored, commands);
     if (tooMany.size > 0) postponeUnread(plan, deviceBatches.filter(isTooMany));
     deps.queues.charge(deviceBatches, plan.charges);
     if (plan.rows.events.length > 0 && deps.eventQuota && !isOver())
@@ -359,6 +365,26 @@ async function findStoredAlready(
   const names = (deviceId: number) => (found.get(deviceId) ?? []).map(nameOfRow);
   return new Map(
     [...asked.keys()].map((deviceId) => [deviceId, new StoredAlready(names(deviceId))]),
+  );
+}
+
+/** The commands that these messages answer; usually none. */
+function listAnswered(deviceBatches: DeviceBatch[]): CommandName[] {
+  const asked: CommandName[] = [];
+  for (const { queue, fragments } of deviceBatches)
+    for (const { content } of fragments)
+      if (content.kind === 'command-answer')
+        asked.push({ deviceId: queue.device.deviceId, commandId: content.answer.commandId });
+  return asked;
+}
+
+async function findCommands(tx: Sql, answered: CommandName[]): Promise<AnsweredCommands> {
+  const found = await findAnsweredCommands(tx, answered);
+  return new Map(
+    found.map(({ deviceId, commandId, id, version, progress }) => [
+      commandKey(deviceId, commandId),
+      { id, version, before: progress, after: progress },
+    ]),
   );
 }
 

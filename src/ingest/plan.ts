@@ -1,6 +1,7 @@
 import { type DeviceBatch, type DeviceQueue, newFragment } from './queue.ts';
 import { apply, type DueRow, planDue } from './rules/apply.ts';
 import {
+  type AnsweredCommands,
   type ApplyLimits,
   Budget,
   type Changes,
@@ -55,17 +56,18 @@ const nothingStored: ReadonlyMap<number, StoredAlready> = new Map();
 /**
  * Applies each device's messages in order until `maxCost` is spent (`Budget`), of which each account has its share; at
  * least one item. No I/O. Changes nothing but the queues' `cost`; the fragments stay as they are. `stored`: by device,
- * what is known to be in the history (`findStoredAlready`).
+ * what is known to be in the history (`findStoredAlready`). `commands`: those that are answered; the plan changes them.
  */
 export function planBatch(
   batch: DeviceBatch[],
   limits: ApplyLimits,
   maxCost: number,
   stored: ReadonlyMap<number, StoredAlready> = nothingStored,
+  commands: AnsweredCommands = new Map(),
 ): Plan {
   const shares = shareOut(batch, maxCost);
   const plan: Plan = {
-    rows: noChanges(),
+    rows: { ...noChanges(), commands },
     moved: [],
     evaluated: [],
     held: [],
@@ -381,6 +383,7 @@ function splitFragment(
     case 'profile-request':
     case 'configuration':
     case 'time':
+    case 'command-answer':
     case 'tick':
     case 'none':
       throw new Error(`a message of kind ${content.kind} is a single item`);

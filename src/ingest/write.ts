@@ -1,4 +1,5 @@
 import type { AlarmDecider, OpenedAlarms } from '../alarms/decide.ts';
+import { saveCommandAnswers } from '../commands/answers.ts';
 import type { Configuration } from '../contract/configuration.ts';
 import type { NewEvent } from '../contract/event.ts';
 import { awaitingAnswer, neededStates } from '../contract/profile.ts';
@@ -18,7 +19,14 @@ import { keepInputs, keepLateHours } from './keep-inputs.ts';
 import type { Plan } from './plan.ts';
 import { type DeviceBatch, newFragment } from './queue.ts';
 import type { DueRow } from './rules/apply.ts';
-import type { ApplyLimits, Changes, DeviceState, Fragment, MeasurementRow } from './rules/model.ts';
+import type {
+  AnsweredCommands,
+  ApplyLimits,
+  Changes,
+  DeviceState,
+  Fragment,
+  MeasurementRow,
+} from './rules/model.ts';
 import { saveClocks, saveRuntimes, saveStates, type StoredClocks } from './save-states.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
@@ -133,10 +141,17 @@ async function writeRows(
     rows.rejections.length > 0 && keepRejections(tx, rows.rejections, { maxBytes }),
     rows.clocks.size > 0 && saveClocks(tx, rows.clocks.values()),
     rows.displays.size > 0 && keepDisplays(tx, rows.displays.values()),
+    rows.commands.size > 0 && saveAnsweredCommands(tx, rows.commands),
     rows.inputs.length > 0 && keepInputs(tx, rows.inputs),
     rows.lateHours.size > 0 && keepLateHours(tx, rows.lateHours.values()),
   ]);
   return recorded;
+}
+
+/** Throws `StaleDeviceState` if one of them changed since it was read. */
+async function saveAnsweredCommands(tx: Transaction, commands: AnsweredCommands): Promise<void> {
+  const changed = [...commands.values()].filter(({ before, after }) => after !== before);
+  if (changed.length > 0 && !(await saveCommandAnswers(tx, changed))) throw new StaleDeviceState();
 }
 
 /** Only after a redelivery: some of these may be stored already. Throws `MillisecondFull`. */

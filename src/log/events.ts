@@ -97,6 +97,7 @@ const logEvents = [
   'device-request.failed',
   'downlink.unread',
   'downlink.unnoted',
+  'commands.unexpired',
   'presence.unwritten',
   'logins.unwritten',
   'listening.unwritten',
@@ -174,6 +175,7 @@ const components = [
   'history',
   'backtests',
   'jobs',
+  'commands',
 ] as const;
 
 export type Component = (typeof components)[number];

@@ -205,6 +205,8 @@ const measurementBytes = 100;
 const eventBytes = 1_400;
 /** Per text stored for a display, in addition to its own bytes. */
 const displayBytes = 100;
+/** Per command, in addition to its params and what the device answered. */
+const commandBytes = 400;
 
 export type CountRetention = { eventsDays: number; measurementsDays: number };
 
@@ -225,6 +227,8 @@ export async function findActivity(
                + (select coalesce(sum(octet_length(k.text) + ${displayBytes}), 0)
                     from device d join kept_display k on k.device_id = d.id
                    where d.account_id = $1)
+               + (select coalesce(sum(bytes + ${commandBytes}), 0)
+                    from command where account_id = $1)
                as "storedBytes"
         from (select *, (now() at time zone 'UTC')::date - day as age
                 from account_activity where account_id = $1) as a`,
@@ -245,6 +249,8 @@ export async function listStoredBytes(
               union all
               select d.account_id, octet_length(k.text) + ${displayBytes}
                 from kept_display k join device d on d.id = k.device_id
+              union all
+              select account_id, bytes + ${commandBytes} from command
               union all
               select account_id,
                      case when age <= $1 then events * ${eventBytes} else 0 end

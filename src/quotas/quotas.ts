@@ -54,7 +54,9 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
                  (select count(*) from idempotency_key where account_id = a.id),
                'messagesPerDay', ${sent('account')},
                'webhooksPerDay', ${sent('webhook')},
-               'smsPerDay', ${sent('sms')}) as used,
+               'smsPerDay', ${sent('sms')},
+               'commandsPerDay',
+                 case when u.commands_day = ${today} then u.commands else 0 end) as used,
              coalesce(
                (select json_object_agg(quota, value) from account_quota where account_id = a.id),
                '{}') as overrides

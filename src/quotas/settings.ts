@@ -44,6 +44,8 @@ export const QuotaSettings = z.strictObject({
   smsPerDay: count,
   smsPerNumber: count,
   smsPerInstallation: count,
+  commandsPerDevice: count,
+  commandsPerDay: count,
   confirmationsPerNetwork: count,
   confirmationsPerInstallation: count,
 });

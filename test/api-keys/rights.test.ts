@@ -98,6 +98,7 @@ const others: Record<string, number> = {
   queryMeasurements: 400,
   queryEvents: 400,
   getAlarm: 404,
+  getCommand: 404,
   listPurposeVersions: 404,
   getPurposeVersion: 404,
   comparePurposeVersions: 400,

@@ -39,6 +39,7 @@ export type Installation = {
   pIds: string[];
   alarmIds: string[];
   jobId: string;
+  commandId: string;
   backtestId: string;
   /** One device has fired, one needs one more measurement to fire, and one has a profile that waits for it. */
   fired: Registration;
@@ -144,6 +145,8 @@ export async function install(url: string): Promise<Installation> {
     expect(state).toBe('done');
   };
   await vi.waitFor(isDone, { timeout: 60_000 });
+  const commands = `/v2/devices/${fired.deviceAuthUuid}/commands`;
+  const { commandId } = await post<{ commandId: string }>(commands, { name: 'restart' });
   const { alarms } = await call<{ alarms: { alarmId: number }[] }>(url, 'GET', '/v2/alarms', {
     token,
   });
@@ -162,7 +165,7 @@ export async function install(url: string): Promise<Installation> {
     expect(state).toBe('done');
   };
   await vi.waitFor(isPlayed, { timeout: 60_000 });
-  const ids = { purposeUuid, pIds, alarmIds, jobId, backtestId, lastEventId };
+  const ids = { purposeUuid, pIds, alarmIds, jobId, backtestId, commandId, lastEventId };
   return { token, ...ids, fired, halfWay, waiting, unseenTs };
 }
 
@@ -243,6 +246,7 @@ function listPaths(at: Installation): string[] {
     purposeUuid: [at.purposeUuid],
     alarmId: at.alarmIds,
     jobId: [at.jobId],
+    commandId: [at.commandId],
     backtestId: [at.backtestId],
     version: ['1'],
   };
@@ -251,7 +255,8 @@ function listPaths(at: Installation): string[] {
     .flatMap(({ path }) => {
       let found = [path];
       for (const [all, name = ''] of path.matchAll(/\{(\w+)\}/g)) {
-        const named = values[name];
+        const isOfCommand = name === 'deviceAuthUuid' && path.includes('{commandId}');
+        const named = isOfCommand ? [fired.deviceAuthUuid] : values[name];
         if (!named) throw new Error(`${path}: nobody says what ${name} is here.`);
         found = found.flatMap((each) => named.map((value) => each.replace(all, value)));
       }

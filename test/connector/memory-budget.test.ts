@@ -71,6 +71,7 @@ describe('messages to devices', () => {
         return [{ topic: 'profile', payload, pId: 'p' }];
       },
       due: async () => [],
+      clock: () => 0,
       delivered: async () => {},
     };
     const log = { info() {}, warn() {}, error() {} };

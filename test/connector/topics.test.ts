@@ -28,6 +28,11 @@ describe('publishing', () => {
     ['profile', { pId: 'p', state: 'rejected', text: 'no room' }, 'profile-answer'],
     ['profile', { state: 'request' }, 'profile-request'],
     ['configuration', { device: { name: 'n' }, module: [] }, 'configuration'],
+    [
+      'command',
+      { commandId: '1B4E28BA-2FA1-41D2-883F-0016D3CCA427', state: 'running', progress: 5 },
+      'command-answer',
+    ],
   ])('up/%s %j reaches the store as %s', async (topic, payload, kind) => {
     const client = await world.connect();
     await client.publishAsync(`${up}/${topic}`, JSON.stringify(payload), { qos: 1 });

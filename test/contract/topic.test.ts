@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { findMatchedTopics, findPublisher, upTopicNames } from '../../src/contract/uplink.ts';
 
 const prefix = 'devices/d/down/';
-const all = ['profile', 'configuration', 'state', 'display', 'errors', 'time'];
+const all = ['profile', 'configuration', 'state', 'display', 'errors', 'time', 'command'];
 
 describe('the topics that a filter matches', () => {
   test.each([

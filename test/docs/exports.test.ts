@@ -13,6 +13,7 @@ const forTests: Record<string, string> = {
   'src/cli/engine/vectors.ts compareAnswer': 'a comparison, of thousands of answers',
   'src/cli/simulate/devices.ts readingsAt': 'a curve, of thousands of points',
   'src/clock/after-leap.ts timeColumns': 'compared with the columns of the database',
+  'src/contract/command.ts happen': 'the table of transitions, in any order of happenings',
   'src/contract/warnings.ts warningCodes': 'compared with docs/warnings.md',
   'src/db/backup/backup.ts copyRunning': 'the standbys of tests are made with it',
   'src/db/embedded/cluster.ts findOwner': 'the servers of tests run as this user',

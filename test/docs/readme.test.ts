@@ -47,7 +47,9 @@ describe('the documentation', () => {
       scripts: Record<string, string>;
     };
     const text = pages.map(readProjectFile).join('\n');
-    const named = [...text.matchAll(/npm run ([a-z]+(?::[a-z]+)*)/g)].map(([, name]) => name ?? '');
+    const named = [...text.matchAll(/npm run ([a-z]+(?:[:-][a-z]+)*)/g)].map(
+      ([, name]) => name ?? '',
+    );
     expect(named).toContain('simulate');
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });

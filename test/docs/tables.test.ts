@@ -21,6 +21,7 @@ const rejectionReasons: Record<RejectionReason, true> = {
   'expired-timestamp': true,
   'unknown-state': true,
   'unknown-profile': true,
+  'unknown-command': true,
   'unknown-member': true,
   'too-many-connects': true,
   'too-many-connections': true,

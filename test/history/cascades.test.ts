@@ -50,6 +50,7 @@ const withoutKey: Record<string, string> = {
   'removed_device.device_id': 'the last thing that goes of a device',
   'removed_device.account_id': 'the same row',
   'device_due.account_id': 'with its device',
+  'command.account_id': 'with its device',
 };
 
 describe.each(databaseKinds)('cascades, on %s', (kind) => {

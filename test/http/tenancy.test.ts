@@ -67,6 +67,7 @@ describe('two accounts', () => {
         keyId: nobody(),
         tokenId: nobody().replaceAll('-', ''),
         jobId: nobody(),
+        commandId: nobody(),
         backtestId: nobody(),
       };
       const none = await ask(exampleOf(operation, mine, ids));

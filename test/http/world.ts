@@ -57,6 +57,7 @@ export type World = {
     keyId: string;
     tokenId: string;
     jobId: string;
+    commandId: string;
     backtestId: string;
   };
 };
@@ -96,6 +97,8 @@ export async function buildWorld(url: string): Promise<World> {
   // It concerns no device, so it is done at once.
   const unlabelling = { action: 'unlabel', labels: ['none'], filter: { label: 'none' } };
   const job = await call('POST', '/v2/devices/actions', token, unlabelling);
+  const commands = `/v2/devices/${deviceAuthUuid}/commands`;
+  const command = await call('POST', commands, token, { name: 'restart' });
   const backtestId = await playBacktest(call, token, { deviceAuthUuid, purposeUuid });
   const { sessions } = await call('GET', '/v2/accounts/sessions', token);
   const other = (sessions as { id: string; current: boolean }[]).find(({ current }) => !current);
@@ -115,6 +118,7 @@ export async function buildWorld(url: string): Promise<World> {
       keyId: String(key['keyId']),
       tokenId: String(pushToken['tokenId']),
       jobId: String(job['jobId']),
+      commandId: String(command['commandId']),
       backtestId,
     },
   };
@@ -181,6 +185,7 @@ function ownOf(world: World, ids: World['ids']): [documented: string, own: strin
     [exampleIds.key, ids.keyId],
     [exampleIds.pushToken, ids.tokenId],
     [exampleIds.job, ids.jobId],
+    [exampleIds.command, ids.commandId],
     [exampleIds.backtest, ids.backtestId],
     [String(exampleIds.alarm), ids.alarmId],
     ['the refreshToken of the previous answer', world.pair.refreshToken],

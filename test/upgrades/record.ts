@@ -42,6 +42,8 @@ const ofAccount: Asked[] = [
   { path: '/v2/measurements?label=cellar' },
   { path: '/v2/measurements?label=cellar&bucket=1d&tz=Europe/Berlin', ...csv },
   { path: '/v2/events?label=cellar' },
+  { path: '/v2/commands' },
+  { path: '/v2/commands?label=cellar&state=queued' },
   { path: '/v2/events?label=cellar', ...ndjson },
 ];
 
@@ -66,6 +68,7 @@ const ofDevice = (uuid: string): Asked[] => [
   { path: `/v2/devices/${uuid}/notifications` },
   { path: `/v2/devices/${uuid}/notifications?limit=4` },
   { path: `/v2/alarms?device=${uuid}` },
+  { path: `/v2/devices/${uuid}/commands` },
   { path: `/v2/events/${uuid}` },
   { path: `/v2/events/${uuid}?type=device&limit=2` },
   { path: `/v2/events/${uuid}?type=sense` },
@@ -113,6 +116,9 @@ async function listAsked(url: string, account: AccountKeys, { uuids, pIds }: Sub
   const { purposeUuids } = await list<{ purposeUuids: string[] }>('/v2/purposes');
   const { devices } = await list<{ devices: { uuid: string }[] }>('/v2/devices');
   const { alarms } = await list<{ alarms: { alarmId: number }[] }>('/v2/alarms?limit=100');
+  const { commands } = await list<{ commands: { commandId: string; deviceAuthUuid: string }[] }>(
+    '/v2/commands',
+  );
   const { jobs } = await list<{ jobs: { jobId: string }[] }>('/v2/jobs');
   const own = uuids.filter((uuid) => devices.some((device) => device.uuid === uuid));
   const others = uuids.filter((uuid) => !own.includes(uuid));
@@ -128,6 +134,9 @@ async function listAsked(url: string, account: AccountKeys, { uuids, pIds }: Sub
       { path: `/v2/profiles/${pId}` },
     ]),
     ...alarms.map(({ alarmId }) => ({ path: `/v2/alarms/${alarmId}` })),
+    ...commands.map(({ commandId, deviceAuthUuid }) => ({
+      path: `/v2/devices/${deviceAuthUuid}/commands/${commandId}`,
+    })),
     ...jobs.map(({ jobId }) => ({ path: `/v2/jobs/${jobId}` })),
     ...own.flatMap(ofDevice),
     // For devices that are not found, one request per route is enough.

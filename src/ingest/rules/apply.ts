@@ -13,6 +13,7 @@ import { findEvent, type Profile } from '../../engine/compile.ts';
 import { broughtBack, enter, hasPlace, startRuntime } from '../../engine/runtime.ts';
 import { findNextDue as findNextTick } from '../../engine/timed.ts';
 import { nextArrival } from './arrival.ts';
+import { applyCommandAnswer } from './commands.ts';
 import {
   describe,
   listeningUntil,
@@ -132,6 +133,8 @@ function applyFragment(
       return applyEvents(running, content.items, scope);
     case 'configuration':
       return whole(applyConfiguration(running, content.configuration, scope));
+    case 'command-answer':
+      return whole(applyCommandAnswer(running, content.answer, scope));
     case 'time':
       scope.rows.effects.push({
         kind: 'time',

@@ -1,3 +1,4 @@
+import type { CommandProgress } from '../../contract/command.ts';
 import type { AlarmSignal } from '../../contract/alarm.ts';
 import type { Configuration, Sense } from '../../contract/configuration.ts';
 import type { NewEvent } from '../../contract/event.ts';
@@ -90,6 +91,8 @@ export type ClockRow = { deviceId: number; sId: string; state: Watermark | Remar
 /** What happens after the commit without a row: a message to the device, or a profile to hand over. */
 type Effect =
   | { kind: 'down'; uuid: string; message: Downlink }
+  /** The device answered a command: another one may be due. */
+  | { kind: 'command'; device: DeviceIdentity; commandId: string }
   | { kind: 'hand-over'; device: DeviceIdentity }
   /** The device asked for the time, which is read when the answer is sent. */
   | { kind: 'time'; uuid: string; request: TimeRequest };
@@ -117,9 +120,25 @@ export type Changes = {
   /** The newest text of each state, by device and state; the newest comes last. */
   displays: Map<string, DisplayRow>;
   effects: Effect[];
+  /** Those that devices answer, by `commandKey`. */
+  commands: AnsweredCommands;
   /** What becomes of the items of messages whose senders ask. */
   outcomes: Map<Message, PlannedOutcome>;
 };
+
+/** A command as it was read, and as it is after its device's answers: the same object if they change nothing. */
+type AnsweredCommand = {
+  id: number;
+  /** Of its row, as it was read. */
+  version: number;
+  before: CommandProgress;
+  after: CommandProgress;
+};
+
+/** By `commandKey`. Commands that the device does not have are missing. */
+export type AnsweredCommands = Map<string, AnsweredCommand>;
+
+export const commandKey = (deviceId: number, commandId: string) => `${deviceId} ${commandId}`;
 
 export function noChanges(): Changes {
   return {
@@ -137,6 +156,7 @@ export function noChanges(): Changes {
     lateHours: new Map(),
     displays: new Map(),
     effects: [],
+    commands: new Map(),
     outcomes: new Map(),
   };
 }

@@ -46,7 +46,7 @@ export async function askForLinks(url: string, mail: MailServer, account: Accoun
   await mail.mailTo(another);
 }
 
-/** Creates something by a request that can be sent again, and a job that includes a device nobody has. */
+/** Creates by requests that can be sent again: a purpose, a command, and a job with a device that nobody has. */
 export async function makeOnce({ url, token }: Site, account: string, devices: DeviceKeys[]) {
   const made: Made[] = [];
   const make = async <T extends object>(path: string, body: object): Promise<T> => {
@@ -56,6 +56,7 @@ export async function makeOnce({ url, token }: Site, account: string, devices: D
     return answer;
   };
   await make('/v2/purposes', plain(10, 'Made once'));
+  await make(`/v2/devices/${devices[0]?.uuid}/commands`, { name: 'restart' });
   const uuids = [...devices.map(({ uuid }) => uuid), randomUUID()];
   const { jobId } = await make<{ jobId: string }>('/v2/devices/actions', {
     action: 'label',

@@ -17,7 +17,7 @@ const groups = {
     'reset-link-made,email-change-asked,email-change-refused,email-changed,settings-changed,' +
     'push-token-added,push-token-removed,key-made,key-revoked,quota-changed,quota-near,quota-used-up,sms-allowed,sms-denied,disabled,enabled',
   devices:
-    'device-added,device-removed,device-token-rotated,device-token-revoked,device-token-retired,profile-installed,label-limits-changed,configuration-changed,purpose-changed,purpose-removed,bulk-action',
+    'device-added,device-removed,device-token-rotated,device-token-revoked,device-token-retired,profile-installed,label-limits-changed,configuration-changed,command-given,command-cancelled,purpose-changed,purpose-removed,bulk-action',
   alarms:
     'alarm-acknowledged,alarm-closed,alarm-noted,alarm-reopened,alarm-snoozed,alarm-unsnoozed,device-muted,device-unmuted,bulk-action',
 } as const;

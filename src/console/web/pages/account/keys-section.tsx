@@ -247,10 +247,12 @@ const scopes: Scope[] = [
   'data:write',
   'alarms:write',
   'purposes:write',
+  'commands:read',
+  'commands:write',
 ];
 
 const stem = (scope: Scope) => scope.replace(':', '.') as `${Area}.${'read' | 'write'}`;
-type Area = 'devices' | 'data' | 'alarms' | 'purposes';
+type Area = 'devices' | 'data' | 'alarms' | 'purposes' | 'commands';
 
 const scopeText = (scope: Scope): string => t(`scope.${stem(scope)}`);
 const scopeHint = (scope: Scope): string => t(`scope.${stem(scope)}.hint`);

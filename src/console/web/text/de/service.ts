@@ -12,6 +12,7 @@ export const rejections: Record<RejectionReason, string> = {
   'expired-timestamp': 'Die Zeit der Nachricht ist älter als der aufbewahrte Verlauf.',
   'unknown-state': 'Das Profil des Geräts hat diesen Zustand nicht.',
   'unknown-profile': 'Das Gerät antwortet auf ein Profil, zu dem keine Antwort aussteht.',
+  'unknown-command': 'Das Gerät antwortet auf einen Befehl, den es nicht bekommen hat.',
   'unknown-member': 'Die Angabe „{name}“ ist unbekannt und hat keine Wirkung.',
   'too-many-connects': 'Das Gerät verbindet sich zu oft neu.',
   'too-many-connections': 'Das Konto hat die Höchstzahl seiner Verbindungen erreicht.',

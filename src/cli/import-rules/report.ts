@@ -1,0 +1,29 @@
+import type { Translated } from './translate.ts';
+import { nameOf } from './condition.ts';
+
+/** What came of a model, for people: several lines. */
+export function reportOf({ name, verdict, purpose, ...told }: Translated): string {
+  const { senses, timers, setUp, leftOut, differs } = told;
+  const events = purpose?.states.reduce((sum, { events: of = [] }) => sum + of.length, 0) ?? 0;
+  const of = ({ pointer, text }: { pointer: string; text: string }) => `${pointer}: ${text}`;
+  const values = senses.map(({ sId, value, texts, isFlag }) => {
+    const coded = texts?.map((text, index) => `${index + 1} is ${JSON.stringify(text)}`).join(', ');
+    const type = coded ? `${coded}, 0 is any other` : isFlag ? '1 is true, 0 is false' : 'a number';
+    return `sense ${sId}: ${nameOf(value)} (${value.path === '' ? 'any number' : type})`;
+  });
+  const clocks = timers.map(
+    (sId) => `sense ${sId}: nothing measures it; it waits for the time since its state was entered`,
+  );
+  const parts: [string, string[]][] = [
+    ['set up', [...values, ...clocks, ...setUp]],
+    ['left out', leftOut.map(of)],
+    ['differs', differs.map(of)],
+  ];
+  return [
+    `${name}: ${{ whole: 'taken over as a whole', 'in part': 'taken over in part', not: 'not taken over' }[verdict]}`,
+    ...(purpose ? [`  ${purpose.states.length} states, ${events} events`] : []),
+    ...parts.flatMap(([title, lines]) =>
+      lines.length > 0 ? [`  ${title}:`, ...lines.map((line) => `    ${line}`)] : [],
+    ),
+  ].join('\n');
+}
