@@ -239,7 +239,7 @@ export const modules: Module[] = [
       '../lib/clock-readings.ts',
     ],
     only: ['zod'],
-    beside: [],
+    beside: ['./measurements.ts'],
     why: 'The player is pure: it takes everything as arguments.',
   },
   {

@@ -10,10 +10,19 @@ import {
   findSessionKey,
   type GivenUpSessions,
 } from './given-up-sessions.ts';
-import { beginPipelined, copyIn, failUnreplicated } from './pg-driver.ts';
+import { beginPipelined, copyIn, copyOut, failUnreplicated } from './pg-driver.ts';
 import { optionsOf, sessionFormats, type Sql, types } from './sql.ts';
 
-export type Database = Sql & {
+/** Reads many rows: from the pool, or in one transaction. */
+export type CopySource = Sql & {
+  /**
+   * `COPY … TO STDOUT`, a row after the other, in the format that the statement names (`CopiedRows`). The bytes are
+   * valid only during the call.
+   */
+  copyOut(statement: string, onRow: (row: Buffer) => void): Promise<void>;
+};
+
+export type Database = CopySource & {
   /** Commits what `work` did, or rolls back when it throws. */
   transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /**
@@ -97,7 +106,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   const givenUp = createGivenUpSessions({ connectionString, applicationName, answerMs });
   const lender = lend(pool, givenUp);
   const query = ((text: string, values?: unknown[]) =>
-    queryOnce(lender, text, values).catch(rethrow)) as Sql['query'];
+    useOnce(lender, (client) => client.query(text, values)).catch(rethrow)) as Sql['query'];
   const runTransaction: Database['transaction'] = async (work, how) => {
     const result = await transaction(lender, work, how).catch(rethrow);
     if (options.lastCommit) options.lastCommit.ts = options.lastCommit.clock();
@@ -105,6 +114,8 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
   return {
     query,
+    copyOut: (statement, onRow) =>
+      useOnce(lender, (client) => copyOut(client, statement, onRow)).catch(rethrow),
     pool,
     transaction: runTransaction,
     confirmReads: oneAfterAnother(() => runTransaction(async () => undefined)),
@@ -152,11 +163,11 @@ function lend(pool: pg.Pool, givenUp: GivenUpSessions): Lender & { endAll(): voi
   };
 }
 
-async function queryOnce(lender: Lender, text: string, values?: unknown[]) {
+async function useOnce<T>(lender: Lender, use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await lender.take();
   let broken: Error | undefined;
   try {
-    return await client.query(text, values);
+    return await use(client);
   } catch (error) {
     if (isUnavailable(error)) broken = toError(error);
     throw error;
@@ -227,7 +238,7 @@ function searchPathFor(schema: string): string {
   return [...new Set([schema, schemaNameFor(version)]), 'public'].join(',');
 }
 
-export type Transaction = Sql & {
+export type Transaction = CopySource & {
   /** `COPY … FROM STDIN`, with `bytes` in the format that the statement names; see `CopyRows`. */
   copyIn(statement: string, bytes: Buffer): Promise<void>;
 };
@@ -306,6 +317,10 @@ class OpenTransaction implements Transaction {
 
   copyIn(statement: string, bytes: Buffer): Promise<void> {
     return this.#send(() => copyIn(this.#client, statement, bytes));
+  }
+
+  copyOut(statement: string, onRow: (row: Buffer) => void): Promise<void> {
+    return this.#send(() => copyOut(this.#client, statement, onRow));
   }
 
   /**
@@ -532,6 +547,50 @@ export class CopyRows {
     this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;
     this.#view = viewOf(larger);
+  }
+}
+
+/** Reads the rows of `copyOut` in the binary format: field by field, in the order of the statement. NULL is NaN. */
+export class CopiedRows {
+  #row: Buffer = Buffer.alloc(0);
+  #at = 0;
+  #isFirst = true;
+
+  /** Begins with a row. False: it was the last one, and what came is the end. */
+  begin(row: Buffer): boolean {
+    this.#row = row;
+    this.#at = (this.#isFirst ? signature.length : 0) + 2;
+    this.#isFirst = false;
+    return row.readUInt16BE(this.#at - 2) !== none;
+  }
+
+  bigint(): number {
+    const at = this.#next();
+    if (at < 0) return NaN;
+    return this.#row.readInt32BE(at) * 2 ** 32 + this.#row.readUInt32BE(at + 4);
+  }
+
+  /** A point in time, in microseconds. */
+  timestamptz(): number {
+    return this.bigint() + epochMs * 1_000;
+  }
+
+  smallint(): number {
+    const at = this.#next();
+    return at < 0 ? NaN : this.#row.readInt16BE(at);
+  }
+
+  float8(): number {
+    const at = this.#next();
+    return at < 0 ? NaN : this.#row.readDoubleBE(at);
+  }
+
+  /** Where the next field begins; -1: it is NULL. */
+  #next(): number {
+    const at = this.#at;
+    const length = this.#row.readInt32BE(at);
+    this.#at = at + 4 + Math.max(0, length);
+    return length < 0 ? -1 : at + 4;
   }
 }
 

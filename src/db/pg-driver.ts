@@ -63,6 +63,25 @@ export function copyIn(client: PoolClient, statement: string, bytes: Buffer): Pr
   return submit(client, new CopyIn(statement, bytes));
 }
 
+/** Gives each row as the server sends it. The driver reads them as it reads answers, so they cannot be held back. */
+class CopyOut extends pg.Query {
+  readonly handleCopyData: (message: { chunk: Buffer }) => void;
+
+  constructor(text: string, onRow: (row: Buffer) => void) {
+    super(text);
+    this.handleCopyData = ({ chunk }) => onRow(chunk);
+  }
+}
+
+/** Runs `COPY … TO STDOUT`; resolves after the last row. A row's bytes are valid only during the call. */
+export function copyOut(
+  client: PoolClient,
+  statement: string,
+  onRow: (row: Buffer) => void,
+): Promise<void> {
+  return submit(client, new CopyOut(statement, onRow));
+}
+
 /**
  * The function in which PostgreSQL waits for a synchronous standby (its source, syncrep.c). Notices name it in every
  * language.

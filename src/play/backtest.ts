@@ -1,6 +1,7 @@
 import type { RecordedEvent } from '../contract/event.ts';
 import type { Alarm, RuleOptions } from '../alarms/rules.ts';
 import type { Purpose } from '../contract/purpose.ts';
+import type { CopySource } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { compileProfile, type Profile } from '../engine/compile.ts';
 import type { Listening } from '../engine/last-seen.ts';
@@ -11,7 +12,7 @@ import {
   listRecordedAlarms,
   listRecordedFirings,
   mostCompared,
-  walkArrivals,
+  walkMeasured,
 } from './history.ts';
 import { type Caveat, Player } from './player.ts';
 
@@ -44,7 +45,7 @@ const listeningKnownMs = 31 * dayMs;
  * nothing to give yet, after a piece of work. `nowTs`: the service's time. `read` counts measurements that were read.
  */
 export async function* runBacktest(
-  sql: Sql,
+  sql: CopySource,
   backtest: Backtest,
   nowTs: number,
   read: { values: number },
@@ -97,7 +98,7 @@ function longestTimeOf({ purposes }: Profile): number {
 }
 
 type DeviceRun = {
-  sql: Sql;
+  sql: CopySource;
   backtest: Backtest;
   device: Backtest['devices'][number];
   playedFromTs: number;
@@ -175,8 +176,8 @@ async function listRecorded(sql: Sql, deviceId: number, range: Arrivals): Promis
   return { firings, alarms: alarms.map(toSpanned) };
 }
 
-/** So many arrivals are played between two looks at what resulted. */
-const arrivalsAtOnce = 1_000;
+/** So many values are played between two looks at what resulted. */
+const valuesAtOnce = 5_000;
 
 /** Plays a profile on a device. Adds to `side` what lies in the range, and gives it as lines now and then. */
 async function* playDevice(
@@ -195,16 +196,18 @@ async function* playDevice(
   const senses = [...profile.senses.keys()];
   const arrivals = { fromTs: playedFromTs, untilTs: endTs + 1 };
   let values = 0;
-  let played = 0;
-  for await (const { measurements, isKnown } of walkArrivals(sql, device.id, arrivals, senses)) {
-    if (!isKnown) caveats.add('no-arrivals');
-    player.measure(measurements);
-    values += measurements.length;
-    read.values += measurements.length;
-    played += 1;
-    if (played % arrivalsAtOnce !== 0) continue;
-    yield { values, lines: take(player, side, startTs) };
-    values = 0;
+  for await (const piece of walkMeasured(sql, device.id, arrivals, senses)) {
+    if (!piece.areKnown) caveats.add('no-arrivals');
+    for (let at = 0; at < piece.count;) {
+      const end = piece.endOf(at, valuesAtOnce);
+      player.measure(piece, at, end);
+      values += end - at;
+      read.values += end - at;
+      at = end;
+      if (at === piece.count) break;
+      yield { values, lines: take(player, side, startTs) };
+      values = 0;
+    }
   }
   player.end(endTs);
   yield {

@@ -1,12 +1,13 @@
+import { CopiedRows, type CopySource } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Profile } from '../engine/compile.ts';
-import type { PlacedInput } from '../ingest/rules/device-input.ts';
-import type { PlayedMeasurement, Player } from './player.ts';
+import { hourMs, type PlacedInput } from '../ingest/rules/device-input.ts';
+import { Measurements } from './measurements.ts';
+import type { Player } from './player.ts';
 
 /** A range of arrivals, ms: from `fromTs` up to and without `untilTs`. */
 export type Arrivals = { fromTs: number; untilTs: number };
 
-const hourMs = 3_600_000;
 const dayMs = 86_400_000;
 
 /** A device's inputs in that range, in their order. */
@@ -27,51 +28,31 @@ async function listInputs(
   return rows;
 }
 
-/** `senses`: only these; null: all. `withUnknown`: what has no arrival counts as arrived at its `ts`. */
-type Wanted = { senses: readonly string[] | null; withUnknown: boolean };
-type Read = PlayedMeasurement & { isKnown: boolean };
+/** A sense of a device, and the number of its series. */
+type Series = { id: number; sId: string };
 
-/**
- * A device's measurements in that range, in the order in which they were evaluated. What has no arrival was imported,
- * or an earlier version stored it.
- */
-async function listArrived(
+/** `senses`: only these; null: all. */
+async function listSeries(
   sql: Sql,
   deviceId: number,
-  { fromTs, untilTs }: Arrivals,
-  { senses, withUnknown }: Wanted,
-): Promise<Read[]> {
-  const { rows } = await sql.query<Read>({
-    name: 'play-measurements',
-    // Bounded by time as well, which finds the chunks. A time may be as far ahead as ingest.maxAheadMs allows.
+  senses: readonly string[] | null,
+): Promise<Series[]> {
+  const { rows } = await sql.query<Series>({
+    name: 'play-series',
     text: `
-      select arrived, place, "isStamped", "isKnown", "sId", ts, val, long
-        from (
-          select coalesce(m.arrived, floor(extract(epoch from m.ts) * 1000)::bigint) as arrived,
-                 case when m.nth < 0 then -1 - m.nth else coalesce(m.nth, 0) end as place,
-                 coalesce(m.nth < 0, false) as "isStamped", m.arrived is not null as "isKnown",
-                 s.s_id as "sId", floor(extract(epoch from m.ts) * 1000)::bigint as ts, m.val,
-                 nullif(m.long, 'NaN') as long, m.ts as at
-            from series s
-            join measurement m on m.series_id = s.id
-           where s.device_id = $1 and ($4::text[] is null or s.s_id = any($4))
-             and ($5 or m.arrived is not null)
-             and m.ts >= ms_to_timestamp(least(
-                   $2::bigint - ${hourMs},
-                   (select min(oldest_ts) from late_arrival
-                     where device_id = $1
-                       and hour between $2::bigint / ${hourMs} and $3::bigint / ${hourMs})))
-             and m.ts < ms_to_timestamp($3::bigint + ${dayMs})) m
-       where arrived >= $2 and arrived < $3
-       order by arrived, place, at, "sId"`,
-    values: [deviceId, fromTs, untilTs, senses, withUnknown],
+      select id, s_id as "sId" from series
+       where device_id = $1 and ($2::text[] is null or s_id = any($2))
+       order by s_id`,
+    values: [deviceId, senses],
   });
   return rows;
 }
 
 /** One statement reads about this many measurements: as many as its piece of time has. */
-const pieceRows = 20_000;
-const longestPieceMs = 31 * dayMs;
+const pieceRows = 100_000;
+const longestPieceMs = 366 * dayMs;
+/** Short, so that the first piece of a device that measures a thousand values a second still fits into the memory. */
+const firstPieceMs = 900_000;
 
 /** Pieces of a range, each as long as the one before suggests. `read` returns how many rows it had. */
 async function* walkPieces<T>(
@@ -85,10 +66,92 @@ async function* walkPieces<T>(
     const { rows, piece } = await read({ fromTs: at, untilTs: end });
     yield piece;
     at = end;
-    const factor = Math.min(4, Math.max(1 / 16, pieceRows / Math.max(1, rows)));
+    const factor = Math.min(16, Math.max(1 / 16, pieceRows / Math.max(1, rows)));
     lengthMs = Math.min(longestPieceMs, Math.max(1_000, Math.round(lengthMs * factor)));
   }
 }
+
+/** What is read of a device, piece by piece. */
+class MeasurementReader {
+  readonly #db: CopySource;
+  readonly #series: readonly Series[];
+  /** The hours of the range in which something came late, and the oldest time that did, ms. */
+  readonly #lateHours: ReadonlyMap<number, number>;
+  readonly #withUnknown: boolean;
+  readonly #all = new Measurements();
+
+  private constructor(
+    db: CopySource,
+    series: readonly Series[],
+    lateHours: ReadonlyMap<number, number>,
+    withUnknown: boolean,
+  ) {
+    this.#db = db;
+    this.#series = series;
+    this.#lateHours = lateHours;
+    this.#withUnknown = withUnknown;
+  }
+
+  /** `senses`: only these; null: all. `withUnknown`: what has no arrival counts as arrived at its `ts`. */
+  static async of(
+    db: CopySource,
+    deviceId: number,
+    { fromTs, untilTs }: Arrivals,
+    { senses, withUnknown }: { senses: readonly string[] | null; withUnknown: boolean },
+  ): Promise<MeasurementReader> {
+    const series = await listSeries(db, deviceId, senses);
+    const { rows } = await db.query<{ hour: number; oldestTs: number }>({
+      name: 'play-late-hours',
+      text: `
+        select hour, oldest_ts as "oldestTs" from late_arrival
+         where device_id = $1 and hour between $2 and $3`,
+      values: [deviceId, hourOf(fromTs), hourOf(untilTs)],
+    });
+    const lateHours = new Map(rows.map(({ hour, oldestTs }) => [hour, oldestTs]));
+    return new MeasurementReader(db, series, lateHours, withUnknown);
+  }
+
+  /** The measurements of that range, in the order in which they were evaluated. Valid until the next call. */
+  async read({ fromTs, untilTs }: Arrivals): Promise<Measurements> {
+    const all = this.#all;
+    all.clear(this.#series.map(({ sId }) => sId));
+    if (this.#series.length === 0) return all;
+    const copied = new CopiedRows();
+    const numbers = new Map(this.#series.map(({ id }, number) => [id, number]));
+    // Bounded by time as well, which finds the chunks. A time may be as far ahead as ingest.maxAheadMs allows.
+    // COPY takes no parameters; these are all numbers of ours.
+    const statement = `
+      copy (
+        select series_id, ts, val, long, arrived, nth
+          from measurement
+         where series_id in (${[...numbers.keys()].join()})
+           and ts >= ms_to_timestamp(${this.#oldestOf(fromTs, untilTs)})
+           and ts < ms_to_timestamp(${untilTs + dayMs})
+           and (arrived >= ${fromTs} and arrived < ${untilTs}
+                ${this.#withUnknown ? `or arrived is null and ts >= ms_to_timestamp(${fromTs}) and ts < ms_to_timestamp(${untilTs})` : ''})
+         order by series_id, ts)
+      to stdout (format binary)`;
+    await this.#db.copyOut(statement, (row) => {
+      if (!copied.begin(row)) return;
+      const sense = numbers.get(copied.bigint()) as number;
+      const at = copied.timestamptz();
+      all.add(sense, at, copied.float8(), copied.float8(), copied.bigint(), copied.smallint());
+    });
+    all.sort();
+    return all;
+  }
+
+  /** The oldest time that may have arrived in that range. */
+  #oldestOf(fromTs: number, untilTs: number): number {
+    let oldestTs = fromTs - hourMs;
+    if (this.#lateHours.size > 0)
+      for (let hour = hourOf(fromTs); hour <= hourOf(untilTs); hour += 1)
+        oldestTs = Math.min(oldestTs, this.#lateHours.get(hour) ?? oldestTs);
+    return oldestTs;
+  }
+}
+
+const hourOf = (ts: number) => Math.floor(ts / hourMs);
 
 type PlayOptions = {
   deviceId: number;
@@ -100,68 +163,41 @@ type PlayOptions = {
 
 /** Gives a player what a device was given in that range, piece by piece. */
 export async function playRecorded(
-  sql: Sql,
+  db: CopySource,
   player: Player,
-  { deviceId, arrivals, profileOf, pieceMs = dayMs }: PlayOptions,
+  { deviceId, arrivals, profileOf, pieceMs = firstPieceMs }: PlayOptions,
 ): Promise<void> {
+  const wanted = { senses: null, withUnknown: false };
+  const reader = await MeasurementReader.of(db, deviceId, arrivals, wanted);
   const pieces = walkPieces(arrivals, pieceMs, async (range) => {
-    const inputs = await listInputs(sql, deviceId, range);
-    const wanted = { senses: null, withUnknown: false };
-    const measurements = await listArrived(sql, deviceId, range, wanted);
-    return { rows: inputs.length + measurements.length, piece: { inputs, measurements } };
+    const inputs = await listInputs(db, deviceId, range);
+    const measurements = await reader.read(range);
+    return { rows: inputs.length + measurements.count, piece: { inputs, measurements } };
   });
   for await (const { inputs, measurements } of pieces) {
     let at = 0;
-    const playUpTo = (end: number) => {
-      for (const together of inArrivals(measurements, at, end)) player.measure(together);
-      at = end;
-    };
     for (const input of inputs) {
-      const { arrived, nth } = input;
-      const isBefore = (one: PlayedMeasurement) =>
-        one.arrived < arrived || (one.arrived === arrived && one.place < nth);
-      let end = at;
-      while (end < measurements.length && isBefore(measurements[end] as PlayedMeasurement))
-        end += 1;
-      playUpTo(end);
+      const end = measurements.endBefore(at, input.arrived, input.nth);
+      player.measure(measurements, at, end);
       player.take(input, profileOf);
+      at = end;
     }
-    playUpTo(measurements.length);
+    player.measure(measurements, at, measurements.count);
   }
 }
 
-/** The measurements from `from` up to `end`, those of one arrival together. */
-function* inArrivals<M extends PlayedMeasurement>(
-  all: readonly M[],
-  from: number,
-  end: number,
-): Generator<M[]> {
-  for (let at = from; at < end;) {
-    const { arrived } = all[at] as M;
-    let next = at + 1;
-    while (next < end && all[next]?.arrived === arrived) next += 1;
-    yield all.slice(at, next);
-    at = next;
-  }
-}
-
-/**
- * What a device measured in that range, those of one arrival together, for profiles that were not installed. `isKnown`:
- * whether it is known when they arrived.
- */
-export async function* walkArrivals(
-  sql: Sql,
+/** What a device measured in that range, piece by piece, for profiles that were not installed. */
+export async function* walkMeasured(
+  db: CopySource,
   deviceId: number,
   arrivals: Arrivals,
   senses: readonly string[],
-): AsyncGenerator<{ measurements: PlayedMeasurement[]; isKnown: boolean }> {
-  const pieces = walkPieces(arrivals, dayMs, async (range) => {
-    const measurements = await listArrived(sql, deviceId, range, { senses, withUnknown: true });
-    return { rows: measurements.length, piece: measurements };
+): AsyncGenerator<Measurements> {
+  const reader = await MeasurementReader.of(db, deviceId, arrivals, { senses, withUnknown: true });
+  yield* walkPieces(arrivals, firstPieceMs, async (range) => {
+    const piece = await reader.read(range);
+    return { rows: piece.count, piece };
   });
-  for await (const piece of pieces)
-    for (const measurements of inArrivals(piece, 0, piece.length))
-      yield { measurements, isKnown: measurements.every(({ isKnown }) => isKnown) };
 }
 
 /** Whether arrivals of the device came twice in that range, because the clock was set back. */

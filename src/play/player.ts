@@ -8,38 +8,27 @@ import {
 } from '../alarms/rules.ts';
 import type { Sense } from '../contract/configuration.ts';
 import type { RecordedEvent, SenseEvent } from '../contract/event.ts';
-import type { DeviceIdentity, Item, SentMeasurement } from '../contract/uplink.ts';
+import type { DeviceIdentity } from '../contract/uplink.ts';
 import { isSamePlace } from '../contract/values.ts';
 import { numbered, type Profile } from '../engine/compile.ts';
 import { CowArray, type Listening, type Newest } from '../engine/last-seen.ts';
 import { encodeRuntime, readRuntime } from '../engine/runtime-codec.ts';
 import { type Runtime, startRuntime } from '../engine/runtime.ts';
-import { apply, planDue } from '../ingest/rules/apply.ts';
+import { apply } from '../ingest/rules/apply.ts';
 import type { DeviceInput, Given, PlacedInput } from '../ingest/rules/device-input.ts';
 import { givenOf } from '../ingest/rules/inputs.ts';
+import { EventTimes, MessageEvaluation } from '../ingest/rules/measurements.ts';
 import {
   type ApplyLimits,
   Budget,
   type Changes,
   type DeviceState,
   type Message,
+  type MessageScope,
   noChanges,
 } from '../ingest/rules/model.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
-
-/**
- * A stored measurement. A position has its longitude in `long`; `place`: among the device's inputs of that arrival,
- * `isStamped`: the service gave its time.
- */
-export type PlayedMeasurement = {
-  arrived: number;
-  place: number;
-  isStamped: boolean;
-  sId: string;
-  ts: number;
-  val: number;
-  long: number | null;
-};
+import type { Measurements } from './measurements.ts';
 
 /**
  * Why what is played may differ from what happened. `begins-late`: inputs from before the first one that is there are
@@ -86,6 +75,7 @@ export class Player {
   readonly alarms: Alarm[] = [];
   readonly caveats = new Set<Caveat>();
   readonly #options: PlayerOptions;
+  readonly #limits: ApplyLimits;
   #draft: DeviceDraft;
   #state: DeviceState;
   /** Whether something is known of the device. */
@@ -97,6 +87,11 @@ export class Player {
 
   constructor(options: PlayerOptions) {
     this.#options = options;
+    this.#limits = {
+      ...openLimits,
+      listeningOf: () => (this.#runsTicks ? this.#listening : notListening),
+      ...options.limits,
+    };
     this.#state = unknownDevice(options.device);
     this.#draft = this.#draftOf([]);
   }
@@ -155,15 +150,30 @@ export class Player {
     this.#listening = listening;
   }
 
-  /** Measurements of one arrival that follow each other. */
-  measure(measurements: readonly PlayedMeasurement[]): void {
-    const [first] = measurements;
-    if (!first || !this.#isBegun) return;
-    const items = measurements.map(({ sId, ts, val, long, isStamped }): Item<SentMeasurement> => {
-      const value = { sId, ts, val: long === null ? val : { lat: val, long } };
-      return { index: null, value, ...(isStamped && { isStamped }) };
-    });
-    this.#apply({ kind: 'measurements', items }, first.arrived);
+  /** Measurements that follow each other, from `from` up to `end`: all of an arrival, unless an input is among them. */
+  measure(all: Measurements, from: number, end: number): void {
+    if (from === end || !this.#isBegun) return;
+    const rows = noChanges();
+    const before = this.#state;
+    const scope = { ...playedScope, rows, limits: this.#limits, budget: new Budget(Infinity) };
+    const times = new EventTimes(before, scope);
+    const evaluation = new MessageEvaluation(before, scope);
+    const profile = before.current?.profile;
+    const isTicking = this.#runsTicks && profile?.isTimed === true;
+    const namesSilent = profile?.isTimed === true && hasSilence(profile);
+    for (let n = from; n < end; n += 1) {
+      const arrivedTs = all.arrivedOf(n);
+      if (arrivedTs !== scope.arrivedTs) {
+        scope.arrivedTs = arrivedTs;
+        if (namesSilent) evaluation.know(times);
+        if (isTicking) evaluation.runUntil(arrivedTs);
+      }
+      const measurement = { sId: all.senseOf(n), val: all.valOf(n), ts: all.tsOf(n) };
+      const t = times.take(measurement, all.isStamped(n), '');
+      if (t !== null) evaluation.measure(measurement, t);
+    }
+    this.#state = { ...times.end(evaluation.end()), evidenceLog: null };
+    this.#collect(rows);
   }
 
   /** Another input. `profileOf`: the profile with that `pId`; undefined if it is not kept any more. */
@@ -242,12 +252,7 @@ export class Player {
     also: Partial<ApplyLimits> = {},
     budget = new Budget(Infinity),
   ): void {
-    const limits: ApplyLimits = {
-      ...openLimits,
-      listeningOf: () => (this.#runsTicks ? this.#listening : notListening),
-      ...this.#options.limits,
-      ...also,
-    };
+    const limits = { ...this.#limits, ...also };
     const rows = noChanges();
     const size = 'items' in content ? content.items.length : 1;
     const fragment = { message: messageOf(arrivedTs), content, size, rejections: [] };
@@ -255,11 +260,7 @@ export class Player {
     const reported = content.kind === 'state' ? null : this.#state.reported;
     const before = { ...this.#state, arrival: null, reported };
     const { deviceState } = apply(before, fragment, rows, limits, budget, null);
-    const isTimed = this.#runsTicks && deviceState.current?.profile.isTimed;
-    const next = isTimed
-      ? planDue(deviceState, { arrivedTs, isTick: false }, limits).deviceState
-      : deviceState;
-    this.#state = { ...next, evidenceLog: null };
+    this.#state = { ...deviceState, evidenceLog: null };
     this.#collect(rows);
   }
 
@@ -279,6 +280,31 @@ export class Player {
     for (const draft of this.#draft.open.values()) draft.ask = null;
   }
 }
+
+/** Whether an event of it waits for a silence, and so names the newest value of a sense that is not heard. */
+function hasSilence({ purposes }: Profile): boolean {
+  const known = silences.get(purposes);
+  if (known !== undefined) return known;
+  const events = [...purposes.values()].flatMap(({ states, globalEvents }) => [
+    ...globalEvents,
+    ...[...states.values()].flatMap((state) => state.events),
+  ]);
+  const has = events.some(({ causes }) => causes.some(({ time }) => time?.noneForMs));
+  silences.set(purposes, has);
+  return has;
+}
+
+const silences = new WeakMap<Profile['purposes'], boolean>();
+
+/** What the rules see of measurements that are played: nobody waits for them, and they are stored already. */
+const playedScope = {
+  topic: '',
+  arrivedTs: -Infinity,
+  arrival: { ts: -Infinity, places: 0 },
+  reject: () => undefined,
+  stored: null,
+  outcome: null,
+} satisfies Partial<MessageScope>;
 
 /** Nothing is refused: what is played was accepted. */
 const openLimits: ApplyLimits = {

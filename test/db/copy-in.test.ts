@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CopyRows, type Database } from '../../src/db/database.ts';
+import { CopiedRows, CopyRows, type CopySource, type Database } from '../../src/db/database.ts';
 import { openTestDatabase, testDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 
@@ -38,6 +38,34 @@ describe.each([{ pipeline: true }, { pipeline: false }])('rows copied in, %o', (
     await db.transaction((tx) => tx.copyIn(statement, rowsOf(...items)));
     const { rows } = await db.query('select n, at, val from item');
     expect(rows.map(Object.values)).toEqual(items);
+  });
+
+  it('are read unchanged, in a transaction and outside', async () => {
+    await db.transaction((tx) => tx.copyIn(statement, rowsOf([5, -1, -5e-324], [6, 1_700, NaN])));
+    await db.query('insert into item (n) values (7)');
+    const text =
+      'copy (select n, at, val from item where n < $ order by n) to stdout (format binary)';
+    const read = async (source: CopySource, below: number) => {
+      const copied = new CopiedRows();
+      const items: number[][] = [];
+      await source.copyOut(text.replace('$', `${below}`), (row) => {
+        if (copied.begin(row))
+          items.push([copied.bigint(), copied.timestamptz() / 1_000, copied.float8()]);
+      });
+      return items.filter(([n = 0]) => n > 4);
+    };
+    const items = [
+      [5, -1, -5e-324],
+      [6, 1_700, NaN],
+      [7, NaN, NaN],
+    ];
+    expect(await read(db, 8)).toEqual(items);
+    expect(await db.transaction((tx) => read(tx, 8))).toEqual(items);
+    expect(await read(db, -(2 ** 53))).toEqual([]);
+    await expect(db.copyOut('copy nothing to stdout', () => undefined)).rejects.toThrow(
+      'schema is not the one',
+    );
+    expect(await read(db, 6)).toEqual(items.slice(0, 1));
   });
 
   it('keep their order among other statements', async () => {

@@ -91,7 +91,11 @@ function noting(tx: Transaction, devices: Set<number>): Transaction {
       for (const id of String(given.values?.[0]).match(/\d+/g) ?? []) devices.add(Number(id));
     return typeof given === 'string' ? tx.query(given, values) : tx.query(given);
   }) as Transaction['query'];
-  return { query, copyIn: (statement, bytes) => tx.copyIn(statement, bytes) };
+  return {
+    query,
+    copyIn: (statement, bytes) => tx.copyIn(statement, bytes),
+    copyOut: (statement, onRow) => tx.copyOut(statement, onRow),
+  };
 }
 
 /** One process's ingest on the given database, with what it sent to devices. */

@@ -303,7 +303,7 @@ const at = (afterMs: Step['afterMs'], what: Step['what']): Step => ({
   underWayMs: 0,
   what,
 });
-/** The newest value, which was ahead, does not say when the last one arrived; an import then has the device read anew. */
+/** The newest value, which was ahead, does not say when the last one arrived; then the device is read anew. */
 const hiddenArrival: Step[] = [
   at(0, values({ sId: '0x1', val: 0, agoMs: -10_001 })),
   at(0, values({ sId: '0x1', val: 1, agoMs: 0 })),

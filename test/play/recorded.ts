@@ -1,8 +1,9 @@
 import type { Alarm } from '../../src/alarms/rules.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import type { CopySource } from '../../src/db/database.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { Profile } from '../../src/engine/compile.ts';
-import { type Arrivals, playRecorded, walkArrivals } from '../../src/play/history.ts';
+import { type Arrivals, playRecorded, walkMeasured } from '../../src/play/history.ts';
 import { Player } from '../../src/play/player.ts';
 
 /** Events in the order in which they happened, and alarms, as they are compared. */
@@ -63,7 +64,7 @@ type Played = History & { caveats: string[] };
 
 /** What playing all that is kept of a device gives. */
 export function played(
-  db: Sql,
+  db: CopySource,
   { device, profileOf, fromTs, untilTs, closedTs, pieceMs, cuts = [] }: PlayAll,
 ): Promise<Played> {
   const player = new Player({ device, limits: rules, rules });
@@ -79,7 +80,7 @@ export function played(
 
 /** What a profile would have done that begins at `fromTs`. */
 export function playedAs(
-  db: Sql,
+  db: CopySource,
   profile: Profile,
   { device, fromTs, untilTs, cuts = [] }: Omit<PlayAll, 'profileOf' | 'closedTs' | 'pieceMs'>,
 ): Promise<Played> {
@@ -87,8 +88,8 @@ export function playedAs(
   player.begin(profile, fromTs);
   const senses = [...profile.senses.keys()];
   const play = async (one: Player, arrivals: Arrivals) => {
-    for await (const { measurements } of walkArrivals(db, device.deviceId, arrivals, senses))
-      one.measure(measurements);
+    for await (const piece of walkMeasured(db, device.deviceId, arrivals, senses))
+      one.measure(piece, 0, piece.count);
   };
   const pieces = { device, profileOf: () => profile, fromTs, untilTs, closedTs: untilTs, cuts };
   return inPieces(player, play, pieces);

@@ -214,6 +214,11 @@ export class MessageEvaluation {
     }
   }
 
+  /** What is known by now of the device's senses, for firings that name silent ones; call it between messages. */
+  know(times: EventTimes): void {
+    this.#deviceState = times.end(this.#deviceState);
+  }
+
   /** Evaluates a measurement that is new to the device's purposes, as of `t`. */
   measure(measurement: Measurement, t: number): void {
     if (this.#evaluator) this.#evaluate(this.#evaluator, measurement, t);
