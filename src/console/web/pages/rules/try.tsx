@@ -70,7 +70,7 @@ export function Try({ rule, selected, uuid, senses, onChange }: TryProps) {
         />
         <button
           type="button"
-          class="button button-soft"
+          class="button button-main"
           disabled={isBusy || uuid === ''}
           onClick={() => void run()}
         >
