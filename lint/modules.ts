@@ -148,7 +148,7 @@ export const modules: Module[] = [
   featureModule('exports', 'db/ http/ lib/ errors.ts'),
   featureModule(
     'commands',
-    'audit/ bus/ contract/ db/ devices/select.ts http/ lib/ quotas/ errors.ts',
+    'audit/ bus/ contract/ db/ devices/select.ts http/ lib/ quotas/ streams/ errors.ts',
   ),
   featureModule('streams', 'bus/ contract/ db/ devices/select.ts http/ lib/ quotas/ errors.ts'),
   featureModule(

@@ -60,7 +60,9 @@ import {
   groupAlarms,
   searchAlarms,
 } from './search.ts';
+import type { QuotasOf } from '../notifications/daily-limits.ts';
 import { quietNow } from './rules.ts';
+import { AlarmsTold, listTold } from './told.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 export type AlarmRouteDeps = QuietRouteDeps & ListAlarmsDeps & AlarmActionDeps;
@@ -105,14 +107,14 @@ function list(deps: AlarmRouteDeps): Route {
     response: AlarmList,
     answerBytes: 1_048_576,
     handler: async ({ account, query, request }) => {
-      const { alarms, next, total, groups } = await listPage(
+      const { alarms, next, total, groups, told } = await listPage(
         deps,
         { accountId: account.accountId, within: labelsOf(account) },
         query,
         request.receivedTs,
       );
       if (next !== null) linkNext(request, next);
-      return { alarms, total, groups, timestamp: request.now() };
+      return { alarms, total, groups, told, timestamp: request.now() };
     },
   });
 }
@@ -329,6 +331,14 @@ const AlarmQuery = z.object({
   group: z.enum(['event', 'label']).optional().meta({
     description: 'Adds `groups` of the matching alarms, at most 200, the worst and largest first.',
   }),
+  told: z
+    .enum(['true', 'false'], 'expected true or false')
+    .optional()
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: object }) => {
+        describeAs(jsonSchema, { type: 'boolean', description: 'Whether to add `told`.' });
+      },
+    }),
   limit: limitQuery(100, 10),
   cursor: cursorQuery(AlarmCursor),
 });
@@ -377,6 +387,9 @@ const AlarmList = z.object({
     )
     .optional()
     .meta({ description: 'With `group`.' }),
+  told: AlarmsTold.optional().meta({
+    description: 'With `told=true`: who knows of the matching alarms that are open.',
+  }),
   timestamp,
 });
 const AlarmAnswer = z.object({ alarm: ListedAlarm, timestamp });
@@ -423,6 +436,7 @@ type ListAlarmsDeps = {
   db: Sql;
   findNewest: FindNewest;
   findExtremes: FindExtremes;
+  quotasOf: QuotasOf;
 };
 
 /** Whose alarms. `within`: only devices that have one of these labels; null: any device. */
@@ -434,6 +448,7 @@ type Page = {
   next: z.output<typeof AlarmCursor> | null;
   total: number | undefined;
   groups: AlarmGroup[] | undefined;
+  told: AlarmsTold | undefined;
 };
 
 /** One page of an account's alarms, and where the next one begins. */
@@ -447,10 +462,13 @@ async function listPage(
   for (const label of labels ?? [])
     await refuseLabelList(deps.db, owner.accountId, { label, labels: owner.within });
   const asked = { ...owner, state, deviceUuid, labels, search, event, severity };
-  const [found, total, groups] = await Promise.all([
+  const [found, total, groups, told] = await Promise.all([
     findPage(deps.db, asked, query),
     query.counts === 'true' ? countAlarms(deps.db, asked) : undefined,
     query.group ? groupAlarms(deps.db, asked, query.group) : undefined,
+    query.told === 'true'
+      ? listTold(deps.db, asked, { quotasOf: deps.quotasOf, nowTs })
+      : undefined,
   ]);
   const page = withinBytes(found.slice(0, limit));
   const last = page.at(-1);
@@ -463,6 +481,7 @@ async function listPage(
     next: last && found.length > page.length ? last.place : null,
     total,
     groups,
+    told,
   };
 }
 

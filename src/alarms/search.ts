@@ -33,8 +33,8 @@ const named = `case when a.event_name <> '' then a.event_name
                     else concat_ws('/', a.pu_id, a.st_id, a.ev_id) end`;
 const rank = `case a.severity when 'info' then 0 when 'warning' then 1 else 2 end`;
 
-/** The matching alarms as `m`; `$1` to `$7` come from `valuesOf`. */
-function matching({ state }: AlarmSearch): string {
+/** The matching alarms as `m`; `$1` to `$7` come from `valuesOf`; `$1` is the account. */
+export function matching({ state }: AlarmSearch): string {
   const ofState = state === 'open' || state === 'acknowledged' ? `and ${inState[state]}` : '';
   const open = `select * from alarm a where a.account_id = $1 and a.closed_at is null ${ofState}`;
   const closed = `
@@ -58,7 +58,7 @@ function matching({ state }: AlarmSearch): string {
          and ($7::text is null or a.severity = $7))`;
 }
 
-const valuesOf = ({
+export const valuesOf = ({
   accountId,
   within,
   deviceUuid = null,

@@ -17,6 +17,7 @@ import { noteLate } from '../alarms/values.ts';
 import { lockDevices, noteImported } from '../ingest/imported.ts';
 import { checkSense, checkTime } from '../ingest/rules/measurements.ts';
 import { whyUnwritable } from '../lib/redis.ts';
+import { createCommandSource } from '../commands/stream.ts';
 import { createLiveBroadcaster, createValueSource } from '../live/live.ts';
 import { addMeasurements, createKnownSeries, storeCounted } from '../measurements/store.ts';
 import { createPresenceSource } from '../presence/presence.ts';
@@ -85,6 +86,18 @@ export function createStreams(
       events: createEventSource({ db, broadcaster: eventBroadcaster, exports, walkAlarms }),
       measurements: createValueSource({ db, broadcaster: liveBroadcaster, exports }),
       devices: createPresenceSource({ bus, heartbeatMs, monotonicClock, budget, isIntermittent }),
+      commands: createCommandSource({
+        db,
+        bus,
+        heartbeatMs,
+        monotonicClock,
+        budget,
+        onError: (err) =>
+          log.warn(
+            { event: 'streams.commands-unread', err },
+            'Changed commands could not be read; their streams are told to request the list again.',
+          ),
+      }),
     },
   });
   return { eventBroadcaster, reaches, routes };

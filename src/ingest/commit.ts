@@ -383,7 +383,7 @@ async function findCommands(tx: Sql, answered: CommandName[]): Promise<AnsweredC
   return new Map(
     found.map(({ deviceId, commandId, id, version, progress }) => [
       commandKey(deviceId, commandId),
-      { id, version, before: progress, after: progress },
+      { deviceId, id, version, before: progress, after: progress },
     ]),
   );
 }

@@ -54,7 +54,7 @@ export type Written = {
 
 /** A device changed since it was read, so the plan is invalid and is computed again. */
 export class StaleDeviceState extends Error {
-  /** The devices that a notice reported as changed in the meantime. */
+  /** The devices that a notice reported as changed in the meantime, or with a command that changed. */
   readonly forgotten = new Set<number>();
 }
 
@@ -151,7 +151,11 @@ async function writeRows(
 /** Throws `StaleDeviceState` if one of them changed since it was read. */
 async function saveAnsweredCommands(tx: Transaction, commands: AnsweredCommands): Promise<void> {
   const changed = [...commands.values()].filter(({ before, after }) => after !== before);
-  if (changed.length > 0 && !(await saveCommandAnswers(tx, changed))) throw new StaleDeviceState();
+  if (changed.length === 0 || (await saveCommandAnswers(tx, changed))) return;
+  const stale = new StaleDeviceState();
+  // The others in the batch are valid, and need not be read again.
+  for (const { deviceId } of changed) stale.forgotten.add(deviceId);
+  throw stale;
 }
 
 /** Only after a redelivery: some of these may be stored already. Throws `MillisecondFull`. */

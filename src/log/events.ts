@@ -47,6 +47,7 @@ const logEvents = [
   'clock.believed',
   'clock.brought-back',
   'streams.position-unread',
+  'streams.commands-unread',
   'secret.replaced',
   'secret.devices-left',
   'secret.devices-moved',

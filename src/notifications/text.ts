@@ -42,11 +42,13 @@ export function lastToday(
   { nowTs, timeZone }: Pick<Wording, 'nowTs' | 'timeZone'>,
   words: Words,
 ): string {
-  const nextDayTs = (Math.floor(nowTs / dayMs) + 1) * dayMs;
-  return words.lastToday(describeTime(nextDayTs, nowTs, timeZone, words));
+  return words.lastToday(describeTime(nextDay(nowTs), nowTs, timeZone, words));
 }
 
 const dayMs = 86_400_000;
+
+/** When the day (UTC) ends for which messages are counted, ms. */
+export const nextDay = (nowTs: WallMs): number => (Math.floor(nowTs / dayMs) + 1) * dayMs;
 
 function sinceOf({ about }: NewNotification, { nowTs, timeZone }: Wording, words: Words): string {
   if (about?.type !== 'repeated') return '';

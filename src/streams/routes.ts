@@ -104,8 +104,8 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
       summary: 'Create a stream address',
       description:
         'For `EventSource`, which cannot send headers: one connection that carries the named ' +
-        'kinds, under the SSE names `event`, `measurement`, `alarm`, `device` and `devices`. A ' +
-        'key needs the scope `devices:read` for the kind `devices`. The address can be opened ' +
+        'kinds, under the SSE names `event`, `measurement`, `alarm`, `device`, `devices`, `command` and `commands`. A ' +
+        'key needs the scope `devices:read` for the kind `devices`, `commands:read` for `commands`. The address can be opened ' +
         'for a minute, and again for a minute after each disconnection, one connection at a ' +
         'time: opening it again ends the previous connection. It expires with the session or ' +
         'key that created it and is as secret as they are.',
@@ -153,9 +153,10 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
   ];
 }
 
-/** The list of devices and their presence reveal more than measurements do. */
+/** The list of devices, their presence and their commands reveal more than measurements do. */
 function checkKinds(account: Account, kinds: ReadonlySet<StreamKind>): void {
   if (kinds.has('devices')) checkScope(account, 'devices:read');
+  if (kinds.has('commands')) checkScope(account, 'commands:read');
 }
 
 type OpenStreamDeps = RightsDeps & {
@@ -222,10 +223,11 @@ async function openReaches(
   releases.push(events.leave);
   const devices = reader.filters.measurementDevices;
   const { reach } = events;
-  if (!devices) return { events: reach, measurements: reach, devices: reach };
+  const all = { events: reach, measurements: reach, devices: reach, commands: reach };
+  if (!devices) return all;
   const measurements = await deps.reaches.open({ ...filter, devices });
   releases.push(measurements.leave);
-  return { events: reach, measurements: measurements.reach, devices: reach };
+  return { ...all, measurements: measurements.reach };
 }
 
 function toReachFilter({ accountId, labels, filters }: StreamReader): ReachFilter {
@@ -236,6 +238,7 @@ function sourcesOf(kinds: ReadonlySet<StreamKind>): SourceName[] {
   const names: SourceName[] = kinds.has('events') || kinds.has('alarms') ? ['events'] : [];
   if (kinds.has('measurements')) names.push('measurements');
   if (kinds.has('devices')) names.push('devices');
+  if (kinds.has('commands')) names.push('commands');
   return names;
 }
 

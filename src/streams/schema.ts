@@ -1,13 +1,17 @@
 import { z } from 'zod';
 import { AlarmChange } from '../contract/alarm.ts';
+import { commandStates } from '../contract/command.ts';
 import { presences } from '../contract/values.ts';
 import { DomainError } from '../errors.ts';
 import { devicesQuery, labelQuery, sensesQuery, timestamp } from '../http/schema.ts';
 import type { Reach } from './reach.ts';
 import type { StreamPiece } from './server-sent.ts';
 
-/** What one connection can carry. `alarms`: changes of alarms. `devices`: which devices connect and disconnect. */
-const streamKinds = ['events', 'measurements', 'alarms', 'devices'] as const;
+/**
+ * What one connection can carry. `alarms`: changes of alarms. `devices`: which devices connect and disconnect.
+ * `commands`: the states of commands.
+ */
+const streamKinds = ['events', 'measurements', 'alarms', 'devices', 'commands'] as const;
 export type StreamKind = (typeof streamKinds)[number];
 
 export type AskedSource = {
@@ -30,14 +34,15 @@ export type Source = {
 /** Throws `invalid-input` if `from` is no position of this source. */
 export type OpenSource = (asked: AskedSource) => Promise<Source>;
 
-/** The parts of a stream with positions of their own: events with alarms, measurements, and devices' presence. */
-const sourceNames = ['events', 'measurements', 'devices'] as const;
+/** The parts of a stream with positions of their own: events with alarms, measurements, devices' presence, commands. */
+const sourceNames = ['events', 'measurements', 'devices', 'commands'] as const;
 export type SourceName = (typeof sourceNames)[number];
 
 const letters: Record<SourceName, string> = {
   events: 'e',
   measurements: 'm',
   devices: 'd',
+  commands: 'c',
 };
 
 /** Writes the positions of a stream's parts as the id of a server-sent event. */
@@ -218,6 +223,29 @@ const StreamedDevices = z.object({ reason: z.enum(devicesReasons) }).meta({
     'the stream was away, or while other processes could not be reached, are not reported.',
 });
 
+/** With the SSE name `command`. */
+const StreamedCommand = z
+  .object({
+    commandId: z.guid(),
+    deviceAuthUuid: z.guid(),
+    name: z.string(),
+    state: z.enum(commandStates),
+    progress: z.number().optional(),
+  })
+  .meta({
+    id: 'StreamedCommand',
+    description: 'A command was given or changed; its current state.',
+  });
+export type StreamedCommand = z.infer<typeof StreamedCommand>;
+
+/** With the SSE name `commands`. */
+const StreamedCommands = z.object({ reason: z.enum(['many', 'missed']) }).meta({
+  id: 'StreamedCommands',
+  description:
+    'Request the list again. `many`: more commands changed than are named. `missed`: changes while the stream was ' +
+    'away, or while other processes could not be reached, are not reported.',
+});
+
 export const StreamedMessage = z
   .union([
     StreamedMeasurement,
@@ -226,5 +254,7 @@ export const StreamedMessage = z
     AlarmChange,
     StreamedDevice,
     StreamedDevices,
+    StreamedCommand,
+    StreamedCommands,
   ])
   .meta({ id: 'StreamMessage' });

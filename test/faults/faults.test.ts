@@ -44,6 +44,7 @@ describe('nothing acknowledged is lost, whatever happens', () => {
       expect(verdict.acknowledged).toBeGreaterThan(verdict.overHttp);
       expect(verdict.alarms).toBeGreaterThan(0);
       expect(verdict.handOvers).toBeGreaterThan(0);
+      expect(verdict.commands).toBeGreaterThan(0);
       expect(observations['grown MB'] ?? 0).toBeLessThan(100);
     });
   }

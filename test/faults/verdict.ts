@@ -185,11 +185,11 @@ export function faultsOf(verdict: Verdict) {
     playedAgain: _p,
     ...rest
   } = verdict;
-  const { alarms: _n, toldAgain: _t, handOvers: _o, ...broken } = rest;
+  const { alarms: _n, toldAgain: _t, handOvers: _o, commands: _c, ...broken } = rest;
   return broken;
 }
 
-const { alarms: _n, toldAgain: _t, handOvers: _o, ...noWrongs } = unwatched;
+const { alarms: _n, toldAgain: _t, handOvers: _o, commands: _c, ...noWrongs } = unwatched;
 /** What `faultsOf` returns if nothing went wrong. */
 export const noFaults = {
   lost: 0,

@@ -1,12 +1,13 @@
 import { answerCommand, type CommandAnswer } from '../../contract/command.ts';
-import { commandKey, type DeviceState, type MessageScope } from './model.ts';
+import { commandKey, costs, type DeviceState, type MessageScope } from './model.ts';
 
 /** Applies a device's answer to a command. An answer to a command that the device does not have is a rejection. */
 export function applyCommandAnswer(
   deviceState: DeviceState,
   { commandId, result, ...told }: CommandAnswer,
-  { rows, arrivedTs, outcome, reject }: MessageScope,
+  { rows, arrivedTs, budget, outcome, reject }: MessageScope,
 ): DeviceState {
+  budget.spent += costs.command;
   const { device } = deviceState;
   const command = rows.commands.get(commandKey(device.deviceId, commandId));
   if (!command) {

@@ -128,6 +128,7 @@ export type Changes = {
 
 /** A command as it was read, and as it is after its device's answers: the same object if they change nothing. */
 type AnsweredCommand = {
+  deviceId: number;
   id: number;
   /** Of its row, as it was read. */
   version: number;
@@ -199,6 +200,8 @@ export const costs = {
   rejection: 5,
   /** A rejection that is only counted costs as much as a good item. */
   counted: 1,
+  /** An answer to a command, which is read and written. */
+  command: 10,
   /** Reading a device, with its configuration, evidence and newest measurements, from the database. */
   reading: 40,
 };

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { call, registerAccount } from '../../../bench/api.ts';
 import { startHookReceiver, type HookReceiver } from '../../support/hook-receiver.ts';
+import { noCommands, startCommands, type CommandVerdict } from './commands.ts';
 import type { Evidence, Told } from './evidence.ts';
 import { noHandOvers, startHandOvers, type HandOverVerdict } from './hand-overs.ts';
 import { describeWrong, judgeAlarms, noWrongs, type AlarmVerdict } from './judge-alarms.ts';
@@ -8,14 +9,14 @@ import { endLeases, readStored } from './read-evidence.ts';
 import { roles } from './roles.ts';
 import { startSentinels, type Sentinels } from './sentinels.ts';
 
-export type WatchVerdict = AlarmVerdict & HandOverVerdict;
+export type WatchVerdict = AlarmVerdict & HandOverVerdict & CommandVerdict;
 
 /** The verdict for a world without a watch. */
-export const unwatched: WatchVerdict = { ...noWrongs, ...noHandOvers };
+export const unwatched: WatchVerdict = { ...noWrongs, ...noHandOvers, ...noCommands };
 
 /**
- * Devices whose alarms depend on measurements and time, with a receiver of their notifications, and devices that take
- * profiles over HTTP; from the start of a world on.
+ * Devices whose alarms depend on measurements and time, with a receiver of their notifications, devices that take
+ * profiles over HTTP, and devices that are given commands; from the start of a world on.
  */
 export type Watch = {
   /**
@@ -54,6 +55,7 @@ export async function startWatch(options: WatchOptions): Promise<Watch> {
     pollPort === undefined
       ? null
       : await startHandOvers({ url: service.url, httpPort: pollPort, databaseUrl });
+  const commands = await startCommands({ ...service, pollPort, databaseUrl });
   const busy = roles.filter((role) => role !== 'lively');
   let toldAgain = 0;
 
@@ -84,7 +86,8 @@ export async function startWatch(options: WatchOptions): Promise<Watch> {
       const before = toldAgain;
       ({ toldAgain } = verdict);
       const profiles = (await handOvers?.judge()) ?? noHandOvers;
-      return { ...verdict, ...profiles, toldAgain: toldAgain - before };
+      const given = await commands.judge();
+      return { ...verdict, ...profiles, ...given, toldAgain: toldAgain - before };
     },
     setForward: (ms, during) =>
       sentinels.pausing(roles, async () => {
@@ -93,6 +96,7 @@ export async function startWatch(options: WatchOptions): Promise<Watch> {
       }),
     async close() {
       await handOvers?.close();
+      await commands.close();
       await sentinels.close();
       await receiver.close();
     },

@@ -1,5 +1,5 @@
 import { type Answer, call, callLines } from './request.ts';
-import type { AlarmGroup, EventView, ListedAlarm, Purpose } from './types.ts';
+import type { AlarmGroup, AlarmsTold, EventView, ListedAlarm, Purpose } from './types.ts';
 
 export const listEvents = (
   uuid: string,
@@ -44,12 +44,15 @@ type AlarmQuery = {
   sort?: string;
   /** Asks for `groups`. */
   group?: string;
+  /** Asks for `told`. */
+  told?: 'true';
   cursor?: string;
   limit: number;
 };
 type AlarmPage = {
   alarms: ListedAlarm[];
   groups?: AlarmGroup[];
+  told?: AlarmsTold;
   /** How many match, on all pages. */
   total: number;
 };

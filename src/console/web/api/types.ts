@@ -18,6 +18,7 @@ export type { LateSense } from '../../../measurements/late.ts';
 export type { BucketView, LatestView, MeasurementView } from '../../../measurements/schema.ts';
 export type { EventView } from '../../../events/schema.ts';
 export type { ListedAlarm } from '../../../alarms/routes.ts';
+export type { AlarmsTold } from '../../../alarms/told.ts';
 export type { AlarmGroup } from '../../../alarms/search.ts';
 export type { NotificationOutcome } from '../../../notifications/routes.ts';
 export type { Description } from '../../../engine/explain.ts';

@@ -16,6 +16,7 @@ import { Pager } from '../fleet/fleet-page.tsx';
 import { JobsPanel } from '../fleet/jobs.tsx';
 import { AlarmList } from './alarm-list.tsx';
 import { clearPicked } from './selection.tsx';
+import { Told } from './told.tsx';
 
 const states = ['open', 'acknowledged', 'closed'] as const;
 
@@ -31,7 +32,8 @@ export function AlarmsPage() {
   const sort = queryOf('sort');
   const cursor = queryOf('cursor');
   const filter = { state, device, label, search, event, sort, group, cursor, limit: 50 };
-  const load = (signal: AbortSignal) => listAlarms(filter, signal);
+  const load = (signal: AbortSignal) =>
+    listAlarms(state === 'open' ? { ...filter, told: 'true' } : filter, signal);
   const query = useQuery(`alarms/${JSON.stringify(filter)}`, load, { everyMs });
   useEffect(() => {
     const again = throttle(() => reload('alarms/'), 1_000);
@@ -65,8 +67,9 @@ export function AlarmsPage() {
         <ViewsMenu />
       </div>
       <Answered query={query}>
-        {({ body: { alarms, groups, total }, next }) => (
+        {({ body: { alarms, groups, total, told }, next }) => (
           <>
+            {told && <Told {...told} />}
             {groups && event === '' && <Groups groups={groups} />}
             {alarms.length === 0 ? (
               <NoAlarms state={state} isOfAll={isOfAll && found === 0} />
