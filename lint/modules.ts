@@ -65,6 +65,19 @@ export const modules: Module[] = [
     why: 'engine/ is pure: it takes everything as arguments.',
   },
   {
+    files: 'src/engine/explore/*.ts',
+    may: [
+      '../../contract/',
+      '../arithmetic.ts',
+      '../compile.ts',
+      '../evaluator.ts',
+      '../runtime.ts',
+      '../thresholds.ts',
+    ],
+    only: [],
+    why: 'explore/ tries purposes through the engine, in the service and in a browser.',
+  },
+  {
     files: 'src/bus/*.ts',
     may: ['../contract/', '../lib/'],
     not: [...servers, 'pg'],

@@ -44,6 +44,11 @@ const hints = {
   'needs-service-engine':
     "let the service evaluate the device's profiles, or remove the member from the purpose",
   'back-and-forth': 'let one of the two events wait for a value: isGt, isLt or isOneOf',
+  'causes-exclude': 'write an event for each, or let them read different senses',
+  'never-fires':
+    'an event before it moves the device first, or its causes never hold together: put it before that event, or remove it',
+  'fires-on-every-value': 'correct the limit; isAny: true says that every value is meant',
+  'told-often': 'let the event wait (forMs, count), open an alarm, or set actions.alarm to false',
 } as const satisfies Record<string, string>;
 
 export type WarningCode = keyof typeof hints;

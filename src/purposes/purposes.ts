@@ -28,6 +28,7 @@ import {
   storeWithin,
 } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
+import { createExploring, PurposeCases } from './cases.ts';
 import {
   checkTag,
   findVersions,
@@ -58,6 +59,7 @@ export function purposeRoutes(deps: PurposeRouteDeps): Route[] {
     register(deps),
     list(deps),
     read(deps),
+    readCases(deps),
     update(deps),
     restore(deps),
     remove(deps),
@@ -157,6 +159,31 @@ function read({ db }: PurposeRouteDeps): Route {
       if (!purpose) throw noSuchPurpose();
       request.setHeader('ETag', tagOf(purpose.version));
       return purpose.body;
+    },
+  });
+}
+
+function readCases({ db }: PurposeRouteDeps): Route {
+  const explore = createExploring();
+  return defineRoute({
+    ...common,
+    name: 'getPurposeCases',
+    scope: 'purposes:read',
+    method: 'get',
+    path: '/v2/purposes/{purposeUuid}/cases',
+    summary: 'Get Cases of a Purpose',
+    description:
+      'What the purpose by itself can do, found by trying it: for each event a short stream that fires it and one ' +
+      'that ends its alarm, how each state is reached and left, what never happens, and the streams as tests for ' +
+      'firmware. The answer depends on the purpose alone.',
+    params: PurposeParams,
+    response: PurposeCases,
+    errors: [404],
+    answerBytes: 4_194_304,
+    handler: async ({ account: { accountId }, params, request }) => {
+      const purpose = await findPurpose(db, accountId, params.purposeUuid);
+      if (!purpose) throw noSuchPurpose();
+      return { ...(await explore(accountId, purpose.body)), timestamp: request.now() };
     },
   });
 }

@@ -86,6 +86,7 @@ test.each(ofDevice)('%s of a device is 404 for others', async (_name, route) => 
 /** Statuses of requests for something that does not exist, or for nothing. */
 const others: Record<string, number> = {
   getPurpose: 404,
+  getPurposeCases: 404,
   getJob: 404,
   getBacktest: 404,
   listBacktestFirings: 404,

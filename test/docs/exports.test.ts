@@ -22,8 +22,6 @@ const forTests: Record<string, string> = {
   'src/devices/list.ts writeDeviceList': 'processor time of a piece, for 10,000 devices',
   'src/devices/register.ts createRegistration':
     'a queue; its route refuses what the database would',
-  'src/engine/explore/explore.ts explore': 'the page that writes rules uses it next',
-  'src/engine/explore/explore.ts Explored': 'what it answers',
   'src/engine/runtime-codec.ts decodeMeasurements': 'the other half of an encoder',
   'src/history/clear-removed.ts ownedRows': 'compared with the foreign keys of the database',
   'src/history/retention.ts settle': 'a table of transitions, and a property of them',

@@ -173,6 +173,7 @@ test('every answer that is a list is in the table, except objects with lists ins
     '/v2/devices/profile/{pId}',
     '/v2/profiles/{pId}',
     '/v2/purposes/{purposeUuid}',
+    '/v2/purposes/{purposeUuid}/cases',
     '/v2/purposes/{purposeUuid}/diff',
     '/v2/purposes/{purposeUuid}/versions/{version}',
     '/v2/devices/{deviceAuthUuid}/configuration/diff',

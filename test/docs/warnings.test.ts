@@ -86,10 +86,13 @@ test.each(sections)('$code', async ({ code, requests, warnings }) => {
   const device = await send('POST', '/v2/devices', configuration, token);
   if (code === 'needs-service-engine') await evaluateItself(url, device.body, token);
   let said: unknown;
+  let purposeUuid = '';
   for (const { method, path, body } of requests) {
     const text = body.replaceAll('$UUID', String(device.body['deviceAuthUuid']));
-    const answer = await send(method, path, JSON.parse(text), token);
+    const at = path.replace('$PURPOSE', purposeUuid);
+    const answer = await send(method, at, text.trim() === '' ? undefined : JSON.parse(text), token);
     expect(answer).toMatchObject({ status: 200 });
+    purposeUuid = String(answer.body['purposeUuid']);
     said = answer.body['warnings'];
   }
   expect((said as Warning[]).map((warning) => warning.code)).toContain(code);

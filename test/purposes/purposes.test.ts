@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startEvaluator } from '../engine/engines.ts';
+import { runVector } from '../engine/run-vector.ts';
+import { Vector } from '../engine/vector.ts';
 import { type App, pathsOf, purpose, startApp } from '../devices/app.ts';
 
 let app: App;
@@ -192,5 +195,45 @@ describe('7 Errors: what is unknown, malformed or somebody else’s is 404', () 
     ['DELETE', `/v2/purposes/${randomUUID()}`, undefined],
   ])('%s %s without a token is 401', async (method, path, body) => {
     expect((await app.call(method, path, { body })).status).toBe(401);
+  });
+});
+
+describe('4.5 Get Cases', () => {
+  test('say how each event fires, and are tests that an engine passes', async () => {
+    const token = await app.account();
+    const { uuid } = await register(token, purpose(1));
+    const { status, body } = await app.call('GET', `/v2/purposes/${uuid}/cases`, { token });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      isWhole: true,
+      warnings: [],
+      events: [{ fires: { is: 'witnessed', steps: [{ afterMs: 1_000, sId: '0x01', val: 21 }] } }],
+    });
+    const cases = Vector.array().parse(body['cases']);
+    expect(cases.length).toBeGreaterThan(0);
+    for (const one of cases) runVector(one, startEvaluator);
+    const again = await app.call('GET', `/v2/purposes/${uuid}/cases`, { token });
+    expect({ ...again.body, timestamp: 0 }).toEqual({ ...body, timestamp: 0 });
+  });
+
+  test('of a purpose of another account are 404', async () => {
+    const { uuid } = await register(await app.account(), purpose(1));
+    const token = await app.account();
+    const { status } = await app.call('GET', `/v2/purposes/${uuid}/cases`, { token });
+    expect(status).toBe(404);
+  });
+
+  test('beyond a few at a time are refused, and not those of another account', async () => {
+    const token = await app.account();
+    const { uuid } = await register(token, purpose(1));
+    const many = Array.from({ length: 12 }, () =>
+      app.call('GET', `/v2/purposes/${uuid}/cases`, { token }),
+    );
+    const other = await app.account();
+    const own = await register(other, purpose(1));
+    const { status } = await app.call('GET', `/v2/purposes/${own.uuid}/cases`, { token: other });
+    expect(status).toBe(200);
+    const statuses = (await Promise.all(many)).map((answer) => answer.status);
+    expect(new Set(statuses)).toEqual(new Set([200, 429]));
   });
 });

@@ -260,7 +260,7 @@ class Exploration {
 const fewSteps = 2;
 
 /** The purposes with an empty one for each that they name and do not have; and whether none was missing. */
-function closed(purposes: readonly Purpose[]): [all: Purpose[], isClosed: boolean] {
+export function closed(purposes: readonly Purpose[]): [all: Purpose[], isClosed: boolean] {
   const known = new Set(purposes.map(({ puId }) => puId));
   const targets = purposes.flatMap(({ states }) =>
     states.flatMap(({ events }) =>
@@ -281,7 +281,7 @@ function closed(purposes: readonly Purpose[]): [all: Purpose[], isClosed: boolea
 }
 
 /** The events that are live in a place, in the order in which they are tried. */
-function liveAt(profile: Profile, { puId, stId }: Place): LiveEvent[] {
+export function liveAt(profile: Profile, { puId, stId }: Place): LiveEvent[] {
   const purpose = profile.purposes.get(puId);
   const own = purpose?.states.get(stId)?.events ?? [];
   return [...own, ...(purpose?.globalEvents.filter((event) => event.stId !== stId) ?? [])];

@@ -1,3 +1,4 @@
+import { asksForMove } from '../../contract/actions.ts';
 import type { EventName } from '../../contract/event.ts';
 import type { Measurement, Place } from '../../contract/values.ts';
 import type { Evaluated, LiveEvent, Profile } from '../compile.ts';
@@ -32,6 +33,7 @@ export type Node = {
 export const goal = {
   fires: ({ puId, stId, evId }: EventName) => `fires ${puId}/${stId}/${evId}`,
   ends: ({ puId, stId, evId }: EventName) => `ends ${puId}/${stId}/${evId}`,
+  tells: ({ puId, stId, evId }: EventName) => `tells ${puId}/${stId}/${evId}`,
   reaches: (place: Place) => `reaches ${placeKey(place)}`,
   leaves: (place: Place) => `leaves ${placeKey(place)}`,
 };
@@ -110,8 +112,12 @@ function tell(
   const to = transition?.to ?? from;
   const isLeft = to.puId !== from.puId || to.stId !== from.stId;
   const fired: LiveEvent[] = [];
-  for (const { event } of firings) {
+  for (const { event, tells, isFirst, actions } of firings) {
     shown.push(goal.fires(event.cause.engine));
+    // A notice of a move is sent if the device came from another state.
+    const isReentry = asksForMove(actions) && transition !== undefined && !transition.event;
+    if ((tells === 'notice' && !isReentry) || (tells === 'alarm' && isFirst))
+      shown.push(goal.tells(event.cause.engine));
     const live = eventOf(profile, event.cause.engine);
     if (live?.hasEpisodes) fired.push(live);
   }
