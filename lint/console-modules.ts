@@ -24,4 +24,11 @@ export const consoleModules: Module[] = [
     not: servers,
     why: 'console/web/ runs in a browser: it imports only types from other modules, through api/types.ts.',
   },
+  {
+    files: 'src/console/web/engine/*.ts',
+    from: ['../../', 'node:*'],
+    may: ['../../../contract/', '../../../engine/'],
+    not: servers,
+    why: 'console/web/engine/ is what the page runs of the engine: it is pure, and loaded when a rule is written.',
+  },
 ];

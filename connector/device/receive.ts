@@ -28,13 +28,13 @@ import {
 import { cutText } from '../../src/contract/purpose.ts';
 import { warnOfUnknown } from '../../src/contract/warnings.ts';
 import {
-  decodeUtf8,
   findJsonError,
   jsonPointer,
   maxJsonParts,
   measureJson,
   tellJsonError,
 } from '../../src/lib/json.ts';
+import { decodeUtf8 } from '../../src/lib/utf8.ts';
 import {
   checkInParts,
   describeIssue,

@@ -3,7 +3,8 @@ import { readFile, stat } from 'node:fs/promises';
 import { extname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { findLanAddress } from '../lib/address.ts';
-import { decodeUtf8, findJsonError, tellJsonError } from '../lib/json.ts';
+import { findJsonError, tellJsonError } from '../lib/json.ts';
+import { decodeUtf8 } from '../lib/utf8.ts';
 import { describeIssue } from '../lib/schema.ts';
 import { StartError } from '../start-error.ts';
 import {

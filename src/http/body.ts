@@ -6,7 +6,6 @@ import { DomainError, type Problem } from '../errors.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 import { yieldToEventLoop } from '../lib/event-loop.ts';
 import {
-  decodeUtf8,
   endOfString,
   findJsonError,
   jsonPointer,
@@ -14,6 +13,7 @@ import {
   measureJson,
   tellJsonError,
 } from '../lib/json.ts';
+import { decodeUtf8 } from '../lib/utf8.ts';
 import { JoinedChunks } from '../lib/request-body.ts';
 import { codeOf } from '../lib/thrown.ts';
 import type { Auth, Body, RequestInfo } from './request.ts';

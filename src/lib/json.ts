@@ -1,5 +1,3 @@
-import { isUtf8 } from 'node:buffer';
-
 /** Text that JSON writes unchanged, one byte per character. */
 const plain = /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/;
 
@@ -108,17 +106,6 @@ function isEscaped(text: string, at: number): boolean {
 /** A place in a JSON document as a JSON Pointer; RFC 6901 section 3. */
 export function jsonPointer(path: readonly PropertyKey[]): string {
   return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
-}
-
-/**
- * The text of JSON bytes, without the byte order mark that some programs put in front (RFC 8259 section 8.1 allows
- * ignoring it). Null if they are not UTF-8: a lenient decoder would turn each invalid byte into U+FFFD, and make
- * different names and passwords equal.
- */
-export function decodeUtf8(bytes: Buffer): string | null {
-  if (!isUtf8(bytes)) return null;
-  const hasMark = bytes.length >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
-  return bytes.toString('utf8', hasMark ? 3 : 0);
 }
 
 /** Where a text stops being JSON. Lines and columns count from 1. */

@@ -5,10 +5,12 @@ import { de } from '../../src/console/web/text/de.ts';
 import { map as mapDe } from '../../src/console/web/text/de/map.ts';
 import { profiles as profilesDe } from '../../src/console/web/text/de/profiles.ts';
 import { record as recordDe } from '../../src/console/web/text/de/record.ts';
+import { rules as rulesDe } from '../../src/console/web/text/de/rules.ts';
 import { en } from '../../src/console/web/text/en.ts';
 import { map as mapEn } from '../../src/console/web/text/en/map.ts';
 import { profiles as profilesEn } from '../../src/console/web/text/en/profiles.ts';
 import { record as recordEn } from '../../src/console/web/text/en/record.ts';
+import { rules as rulesEn } from '../../src/console/web/text/en/rules.ts';
 
 const kilobyte = 1_000;
 
@@ -39,7 +41,12 @@ test('the page stays small', async () => {
     ),
   );
   expect(sizeOf(opened)).toBeLessThan(15 * kilobyte);
-  const rare = [...map, ...record, ...opened, ...languages];
+  // The pages of rules; and the engine, loaded when a rule is written.
+  const rules = scripts.filter(({ name }) => /^(rules-page|editor-page|texts)-/.test(name));
+  expect(sizeOf(rules)).toBeLessThan(25 * kilobyte);
+  const engine = scripts.filter(({ name }) => /^(check|play)-/.test(name));
+  expect(sizeOf(engine)).toBeLessThan(65 * kilobyte);
+  const rare = [...map, ...record, ...opened, ...languages, ...rules, ...engine];
   const often = scripts.filter((each) => !rare.includes(each));
   expect(sizeOf(often) + longest).toBeLessThan(140 * kilobyte);
 });
@@ -51,6 +58,7 @@ test('both languages have the same placeholders', () => {
     [mapEn, mapDe],
     [profilesEn, profilesDe],
     [recordEn, recordDe],
+    [rulesEn, rulesDe],
   ] as Record<string, string>[][])
     for (const [key, text] of Object.entries(one ?? {}))
       expect([key, places(other?.[key] ?? '')]).toEqual([key, places(text)]);

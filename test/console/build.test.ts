@@ -14,7 +14,7 @@ const run = promisify(execFile);
 async function copyProject(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'console-cold-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
-  await cp(join(projectDir, 'src/console'), join(dir, 'src/console'), { recursive: true });
+  await cp(join(projectDir, 'src'), join(dir, 'src'), { recursive: true });
   await cp(join(projectDir, 'package.json'), join(dir, 'package.json'));
   await symlink(join(projectDir, 'node_modules'), join(dir, 'node_modules'));
   await appendFile(join(dir, 'src/console/web/main.tsx'), '// Cold.\n');

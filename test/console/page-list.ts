@@ -78,6 +78,18 @@ export const pageCases: PageCase[] = [
   },
   { name: 'profiles', of: 'filled', path: at('profiles'), ready: '.installed li' },
   { name: 'profiles-none', of: 'empty', path: at('profiles'), ready: '.empty' },
+  { name: 'rules', of: 'filled', path: at('rules'), ready: '.shell:has(.installed)' },
+  { name: 'rules-empty', of: 'empty', path: at('rules'), ready: '.empty' },
+  {
+    name: 'rule',
+    of: 'filled',
+    path: at('rules'),
+    ready: '.rule-templates button',
+    act: async (page) => {
+      await page.locator('.rule-templates button').first().click();
+      await page.locator('.event-form').waitFor();
+    },
+  },
   { name: 'map-none', of: 'filled', path: at('map'), ready: '.empty' },
   {
     name: 'device-empty',

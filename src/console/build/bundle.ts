@@ -12,7 +12,7 @@ export type BuiltFile = { name: string; type: string; content: string };
 const layers = {
   base: ['tokens', 'base'],
   parts: ['shell', 'parts'],
-  pages: ['fleet', 'device', 'chart', 'alarms', 'account', 'record', 'sign-in'],
+  pages: ['fleet', 'device', 'chart', 'alarms', 'account', 'record', 'rules', 'sign-in'],
   last: ['forced', 'print'],
 };
 

@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 
 /** The folder of the page's sources. */
 export const webDir = fileURLToPath(new URL('../web', import.meta.url));
-const buildDir = fileURLToPath(new URL('.', import.meta.url));
+/** With the engine, which the page runs too. */
+const sourceDir = fileURLToPath(new URL('../..', import.meta.url));
 export const projectDir = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Lists the files below `dir`, sorted, as paths relative to it. */
@@ -21,7 +22,7 @@ async function listFiles(dir: string): Promise<string[]> {
  */
 export async function hashSources(): Promise<string> {
   const hash = createHash('sha256');
-  const files = [...(await listFiles(webDir)), ...(await listFiles(buildDir))];
+  const files = await listFiles(sourceDir);
   // The image has no lockfile; package.json names exact versions.
   for (const file of [...files, join(projectDir, 'package.json')]) {
     hash.update(file.slice(projectDir.length)).update('\0');

@@ -51,10 +51,12 @@ type Options = {
   signal?: AbortSignal;
   /** A token to use instead of the cookie. */
   token?: string;
+  /** The version that must still be there, as its answer gave it. */
+  ifMatch?: string | undefined;
 };
 
-/** An answer, and the cursor of its next page. */
-export type Answer<T> = { body: T; next: string | null };
+/** An answer, the cursor of its next page, and the version of what it gives, if that has versions. */
+export type Answer<T> = { body: T; next: string | null; tag: string };
 
 let onUnauthenticated = () => {};
 
@@ -69,20 +71,26 @@ export async function call<T>(
   path: string,
   options: Options = {},
 ): Promise<Answer<T>> {
-  const { query, body, signal, token } = options;
+  const { query, body, signal, token, ifMatch } = options;
   const response = await fetch(addressOf(path, query), {
     method,
     headers: {
       'X-Sensorium-Console': '1',
       ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
       ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...(ifMatch === undefined ? {} : { 'If-Match': ifMatch }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
   });
   compareClocks(response.headers.get('Date'));
   const answer: unknown = await response.json().catch(() => ({}));
-  if (response.ok) return { body: answer as T, next: nextOf(response) };
+  if (response.ok)
+    return {
+      body: answer as T,
+      next: nextOf(response),
+      tag: response.headers.get('ETag') ?? '',
+    };
   if (response.status === 401 && path !== '/console/session') onUnauthenticated();
   throw errorOf(response, answer);
 }

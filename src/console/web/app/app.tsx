@@ -42,6 +42,12 @@ function pageOf([first, second, ...more]: string[]): ComponentChildren {
   if (first === 'map' && second === undefined) return <Lazy key="map" load={loadMap} />;
   if (first === 'profiles' && second === undefined)
     return <Lazy key="profiles" load={loadProfiles} />;
+  if (first === 'rules')
+    return second === undefined ? (
+      <Lazy key="rules" load={loadRules} />
+    ) : (
+      <Lazy key={`rules/${second}`} load={loadEditor} uuid={second} />
+    );
   if (first === 'record' && second !== undefined)
     return <Lazy key={`record/${second}`} load={loadRecord} uuid={second} />;
   if (first === 'devices' && second !== undefined)
@@ -60,6 +66,10 @@ const loadWatch = async (): Promise<Page> =>
 const loadMap = async (): Promise<Page> => (await import('../pages/map/map-page.tsx')).MapPage;
 const loadProfiles = async (): Promise<Page> =>
   (await import('../pages/profiles/profiles-page.tsx')).ProfilesPage;
+const loadRules = async (): Promise<Page> =>
+  (await import('../pages/rules/rules-page.tsx')).RulesPage;
+const loadEditor = async (): Promise<Page> =>
+  (await import('../pages/rules/editor-page.tsx')).EditorPage;
 const loadRecord = async (): Promise<Page> =>
   (await import('../pages/record/record-page.tsx')).RecordPage;
 const loadAdd = async (): Promise<Page> => (await import('../pages/add/add-page.tsx')).AddPage;

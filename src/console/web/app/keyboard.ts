@@ -5,6 +5,7 @@ import { navigate } from './router.ts';
 export const goKeys = [
   { key: 'd', to: '', label: 'nav.fleet' },
   { key: 'a', to: 'alarms', label: 'nav.alarms' },
+  { key: 'r', to: 'rules', label: 'nav.rules' },
   { key: 'n', to: 'add', label: 'nav.add' },
 ] as const;
 

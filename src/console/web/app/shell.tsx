@@ -18,13 +18,14 @@ type Place = {
   to: string;
   page: string;
   icon: IconName;
-  label: 'nav.fleet' | 'nav.alarms' | 'nav.account';
+  label: 'nav.fleet' | 'nav.alarms' | 'nav.rules' | 'nav.account';
 };
 
 /** The navigation. A new page gets its line here. */
 const places: Place[] = [
   { to: '', page: 'fleet', icon: 'devices', label: 'nav.fleet' },
   { to: 'alarms', page: 'alarms', icon: 'alarm', label: 'nav.alarms' },
+  { to: 'rules', page: 'rules', icon: 'list', label: 'nav.rules' },
   { to: 'account', page: 'account', icon: 'person', label: 'nav.account' },
 ];
 

@@ -29,12 +29,8 @@ const Purposes = lazyPart<Parameters<typeof PurposesPart>[0]>(
 
 const everyMs = 30_000;
 
-/** Which profiles the devices have: those with the same purposes once, the newest first. */
+/** Which profiles the devices have, and the limits of labels. */
 export function ProfilesPage() {
-  const cursor = queryOf('cursor');
-  const query = useQuery(`profiles/${cursor}`, (signal) => listProfiles(cursor, signal), {
-    everyMs,
-  });
   return (
     <>
       <BackLink to={asLeft('')}>{t('device.back')}</BackLink>
@@ -42,30 +38,41 @@ export function ProfilesPage() {
         <h1>{t('fleet.profiles')}</h1>
       </div>
       <JobsPanel of="devices" />
-      <section class="panel panel-flush" aria-label={t('fleet.profiles')}>
-        <Answered query={query} lines={6}>
-          {({ body: { profiles }, next }) =>
-            profiles.length === 0 ? (
-              <Empty icon="pulse" title={text('profiles.none')} hint={t('device.noProfileHint')} />
-            ) : (
-              <>
-                <ul class="installed">
-                  {profiles.map((profile) => (
-                    <Installed key={profile.pId} profile={profile} />
-                  ))}
-                </ul>
-                <Pager next={next} />
-              </>
-            )
-          }
-        </Answered>
-      </section>
+      <Installed />
       <LabelLimits />
     </>
   );
 }
 
-function Installed({ profile }: { profile: ListedProfile }) {
+/** What is installed where: profiles with the same purposes once, the newest first. */
+export function Installed() {
+  const cursor = queryOf('cursor');
+  const query = useQuery(`profiles/${cursor}`, (signal) => listProfiles(cursor, signal), {
+    everyMs,
+  });
+  return (
+    <section class="panel panel-flush" aria-label={t('fleet.profiles')}>
+      <Answered query={query} lines={6}>
+        {({ body: { profiles }, next }) =>
+          profiles.length === 0 ? (
+            <Empty icon="pulse" title={text('profiles.none')} hint={t('device.noProfileHint')} />
+          ) : (
+            <>
+              <ul class="installed">
+                {profiles.map((profile) => (
+                  <InstalledProfile key={profile.pId} profile={profile} />
+                ))}
+              </ul>
+              <Pager next={next} />
+            </>
+          )
+        }
+      </Answered>
+    </section>
+  );
+}
+
+function InstalledProfile({ profile }: { profile: ListedProfile }) {
   const { pId, purposes, devices, pending, refused, firstInstalledTs, lastInstalledTs } = profile;
   const [isOpen, setIsOpen] = useState(false);
   /** As the filter finds them. */

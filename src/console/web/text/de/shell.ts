@@ -10,6 +10,7 @@ export const shell: Record<keyof typeof enShell, string> = {
   'nav.main': 'Hauptnavigation',
   'nav.fleet': 'Geräte',
   'nav.alarms': 'Alarme',
+  'nav.rules': 'Regeln',
   'nav.add': 'Gerät hinzufügen',
   'nav.account': 'Konto',
   'nav.docs': 'API-Referenz',

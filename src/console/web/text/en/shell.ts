@@ -8,6 +8,7 @@ export const shell = {
   'nav.main': 'Main navigation',
   'nav.fleet': 'Devices',
   'nav.alarms': 'Alarms',
+  'nav.rules': 'Rules',
   'nav.add': 'Add device',
   'nav.account': 'Account',
   'nav.docs': 'API reference',

@@ -1,0 +1,25 @@
+import { type Answer, call } from './request.ts';
+import type { Purpose } from './types.ts';
+
+const pathOf = (uuid: string) => `/v2/purposes/${uuid}`;
+
+/** A stored purpose, with its `tag`. */
+export const getPurpose = (uuid: string, signal?: AbortSignal): Promise<Answer<Purpose>> =>
+  call('GET', pathOf(uuid), { signal });
+
+/** Stores a new purpose; gives its uuid. */
+export const addPurpose = async (body: unknown, reason: string): Promise<string> => {
+  const query = { reason };
+  return (await call<{ purposeUuid: string }>('POST', '/v2/purposes', { query, body })).body
+    .purposeUuid;
+};
+
+/** Replaces a purpose, if it is still the version with that tag. Gives the tag of the new one. */
+export const replacePurpose = async (
+  uuid: string,
+  body: unknown,
+  { tag, reason }: { tag: string | undefined; reason: string },
+): Promise<string> =>
+  (await call('PUT', pathOf(uuid), { query: { reason }, body, ifMatch: tag })).tag;
+
+export const deletePurpose = (uuid: string) => call('DELETE', pathOf(uuid));

@@ -1,0 +1,39 @@
+import './no-eval.ts';
+import { Purpose } from '../../../contract/purpose.ts';
+import {
+  joinWarnings,
+  warnOfActions,
+  warnOfNumberForms,
+  warnOfUnknown,
+} from '../../../contract/warnings.ts';
+import { listWarnings, warnOfPolygons } from '../../../engine/warnings.ts';
+
+/** What is wrong with a rule, and where; `code`: it is allowed, but probably a mistake (docs/warnings.md). */
+export type Finding = { path: readonly (string | number)[]; code: string | null; message: string };
+
+/** Says what the service would say of a purpose that is stored: what it refuses; otherwise what it warns of. */
+export function checkRule(value: unknown): Finding[] {
+  const read = Purpose.safeParse(value);
+  if (!read.success)
+    return read.error.issues.map(({ path, message }) => ({
+      path: path as (string | number)[],
+      code: null,
+      message,
+    }));
+  const purposes = [read.data];
+  const pathOf = () => '';
+  const warnings = joinWarnings(
+    warnOfUnknown(Purpose, value),
+    listWarnings(purposes, undefined, pathOf),
+    ...[warnOfPolygons, warnOfActions, warnOfNumberForms].map((warnOf) => warnOf(purposes, pathOf)),
+  );
+  return warnings.map(({ path, code, message }) => ({ path: stepsOf(path), code, message }));
+}
+
+/** A JSON Pointer as a path. */
+function stepsOf(pointer: string): (string | number)[] {
+  const steps = pointer.split('/').slice(1);
+  return steps.map((step) =>
+    /^\d+$/.test(step) ? Number(step) : step.replaceAll('~1', '/').replaceAll('~0', '~'),
+  );
+}

@@ -1,0 +1,346 @@
+import type { Sense } from '../../api/types.ts';
+import { Link } from '../../parts/link.tsx';
+import { t } from '../../text/t.ts';
+import { CauseRow } from './cause-row.tsx';
+import {
+  type Members,
+  membersOf,
+  newCause,
+  type Path,
+  type Rule,
+  type RuleEvent,
+  valueAt,
+  withAt,
+} from './document.ts';
+import { Choice, DurationInput, Tick } from './fields.tsx';
+import { FindingsAt } from './findings.tsx';
+import type { Finding } from '../../engine/check.ts';
+import { text } from './texts.ts';
+import { Icon } from '../../parts/icon.tsx';
+
+type Change = (path: Path, value: unknown, key?: string) => void;
+
+type EventFormProps = {
+  rule: Rule;
+  event: RuleEvent;
+  /** Where the event is. */
+  path: Path;
+  senses: ReadonlyMap<string, Sense>;
+  findings: readonly Finding[];
+  /** Changes something in the event. */
+  onChange: Change;
+};
+
+/** An event in sentences: when it fires, and what is done then. */
+export function EventForm({ rule, event, path, senses, findings, onChange }: EventFormProps) {
+  const { causes } = event;
+  const at = (...more: Path) => findings.filter((found) => isBelow(found.path, [...path, ...more]));
+  const name = typeof event['name'] === 'string' ? event['name'] : '';
+  const [first = ''] = senses.keys();
+  const others = besideForm(event);
+  return (
+    <div class="form event-form">
+      <label class="field">
+        <span>{text('rules.eventName')}</span>
+        <input
+          value={name}
+          maxLength={100}
+          onInput={({ currentTarget: { value } }) =>
+            onChange(['name'], value === '' ? undefined : value, 'name')
+          }
+        />
+      </label>
+      <FindingsAt of={at('name')} />
+      <fieldset class="sentences">
+        <legend>{text('rules.whenTitle')}</legend>
+        {causes.map((cause, place) => (
+          <div key={place}>
+            <CauseRow
+              cause={cause}
+              isFirst={place === 0}
+              senses={senses}
+              onChange={(next, key) =>
+                onChange(['causes', place], next, key === undefined ? undefined : `${place}/${key}`)
+              }
+              onRemove={() => onChange(['causes', place], undefined)}
+            />
+            <FindingsAt of={at('causes', place)} />
+          </div>
+        ))}
+        {causes.length === 0 && <p class="fine">{text('rules.noCauses')}</p>}
+        <p>
+          <button
+            type="button"
+            class="link"
+            onClick={() => onChange(['causes'], [...causes, newCause(first)])}
+          >
+            <Icon name="plus" />
+            {text(causes.length === 0 ? 'rules.addFirstCause' : 'rules.addCause')}
+          </button>
+        </p>
+      </fieldset>
+      <ThenForm rule={rule} event={event} onChange={onChange} />
+      <FindingsAt of={at('actions')} />
+      {others.length > 0 && (
+        <p class="fine">{text('rules.alsoSays', { members: others.join(', ') })}</p>
+      )}
+      <FindingsAt
+        of={findings.filter(
+          (found) =>
+            isBelow(found.path, path) &&
+            !['name', 'causes', 'actions'].includes(String(found.path[path.length])),
+        )}
+      />
+    </div>
+  );
+}
+
+export const isBelow = (path: Path, above: Path): boolean =>
+  above.every((step, place) => step === path[place]);
+
+const known = ['evId', 'name', 'eventLog', 'actions', 'causes'];
+const knownActions = [
+  'alarm',
+  'severity',
+  'keepMs',
+  'repeatMs',
+  'cloud',
+  'sms',
+  'display',
+  'engine',
+];
+
+/** What an event says besides its form: names of members. */
+const besideForm = (event: RuleEvent): string[] => [
+  ...Object.keys(event).filter((name) => !known.includes(name)),
+  ...Object.keys(membersOf(event['actions'])).filter((name) => !knownActions.includes(name)),
+];
+
+const severities = ['info', 'warning', 'critical'] as const;
+type Severity = (typeof severities)[number];
+
+function ThenForm({ rule, event, onChange }: Pick<EventFormProps, 'rule' | 'event' | 'onChange'>) {
+  const actions = membersOf(event['actions']);
+  const { alarm, severity = 'warning', keepMs, repeatMs } = actions;
+  const tells = valueAt(actions, ['cloud', 'sendPush']) === true;
+  const isRecorded =
+    event['eventLog'] === true ||
+    valueAt(actions, ['cloud', 'sendEvent']) === true ||
+    valueAt(actions, ['cloud', 'sendLog']) === true;
+  const sms = actions['sms'] === undefined ? null : membersOf(actions['sms']);
+  const shown = valueAt(actions, ['display', 'showText']);
+  const set = (path: Path, value: unknown, key?: string) =>
+    onChange(['actions'], tidied(withAt(actions, path, value)), key);
+  const opens = alarm === true ? 'yes' : alarm === false ? 'no' : 'auto';
+  return (
+    <fieldset class="sentences">
+      <legend>{text('rules.thenTitle')}</legend>
+      <div class="sentence">
+        <Choice
+          label={text('rules.alarm')}
+          value={opens}
+          options={(['yes', 'no', 'auto'] as const).map((each) => [
+            each,
+            text(`rules.alarm.${each}`),
+          ])}
+          onChange={(next) => set(['alarm'], next === 'auto' ? undefined : next === 'yes')}
+        />
+        {opens !== 'no' && (
+          <Choice
+            label={text('rules.severity')}
+            value={severity as Severity}
+            options={severities.map((each) => [each, t(`severity.${each}`)])}
+            onChange={(next) => set(['severity'], next === 'warning' ? undefined : next)}
+          />
+        )}
+      </div>
+      {opens !== 'no' && (
+        <Timed
+          label={text('rules.keeps')}
+          ms={keepMs}
+          first={300_000}
+          onChange={(ms) => set(['keepMs'], ms, 'keepMs')}
+        />
+      )}
+      <div class="sentence">
+        <Tick
+          label={text('rules.tells')}
+          checked={tells}
+          onChange={(next) => set(['cloud', 'sendPush'], next ? true : undefined)}
+        />
+        {tells && (
+          <Link to="account/contacts" class="link">
+            {text('rules.contacts')}
+          </Link>
+        )}
+      </div>
+      {(tells || sms !== null) && opens !== 'no' && (
+        <Timed
+          label={text('rules.repeats')}
+          ms={repeatMs}
+          first={3_600_000}
+          onChange={(ms) => set(['repeatMs'], ms, 'repeatMs')}
+        />
+      )}
+      <Tick
+        label={text('rules.sms')}
+        checked={sms !== null}
+        onChange={(next) => set(['sms'], next ? { text: '', phoneNumber: [] } : undefined)}
+      />
+      {sms !== null && (
+        <Sms
+          sms={sms}
+          onChange={(path, value) => set(['sms', ...path], value, `sms/${path.join()}`)}
+        />
+      )}
+      <Tick
+        label={text('rules.shows')}
+        checked={shown !== undefined}
+        onChange={(next) => set(['display', 'showText'], next ? '' : undefined)}
+      />
+      {shown !== undefined && (
+        <label class="field sentence-inside">
+          <span>{text('rules.showText')}</span>
+          <input
+            value={asText(shown)}
+            onInput={({ currentTarget }) =>
+              set(['display', 'showText'], currentTarget.value, 'showText')
+            }
+          />
+        </label>
+      )}
+      <Moves rule={rule} actions={actions} onChange={set} />
+      <Tick
+        label={text('rules.records')}
+        checked={isRecorded}
+        onChange={(next) => onRecord(event, next, onChange)}
+      />
+    </fieldset>
+  );
+}
+
+/** One of three members records it; all three go. */
+function onRecord(event: RuleEvent, isRecorded: boolean, onChange: Change): void {
+  if (isRecorded) return onChange(['eventLog'], true);
+  const { eventLog: _, ...others } = event;
+  const { sendEvent: _e, sendLog: _l, ...cloud } = membersOf(valueAt(event, ['actions', 'cloud']));
+  onChange([], withAt(others, ['actions'], tidied({ ...membersOf(event['actions']), cloud })));
+}
+
+/** Without groups of actions that are empty. */
+const tidied = (actions: Members): Members =>
+  Object.fromEntries(
+    Object.entries(actions).filter(
+      ([name, members]) =>
+        !['cloud', 'display', 'engine'].includes(name) ||
+        Object.keys(membersOf(members)).length > 0,
+    ),
+  );
+
+function Timed({
+  label,
+  ms,
+  first,
+  onChange,
+}: {
+  label: string;
+  ms: unknown;
+  first: number;
+  onChange: (ms: number | undefined) => void;
+}) {
+  return (
+    <div class="sentence sentence-inside">
+      <Tick
+        label={label}
+        checked={typeof ms === 'number'}
+        onChange={(next) => onChange(next ? first : undefined)}
+      />
+      {typeof ms === 'number' && <DurationInput label={label} ms={ms} onChange={onChange} />}
+    </div>
+  );
+}
+
+function Sms({ sms, onChange }: { sms: Members; onChange: (path: Path, value: unknown) => void }) {
+  const numbers = Array.isArray(sms['phoneNumber']) ? sms['phoneNumber'].join(', ') : '';
+  return (
+    <div class="sentence-inside form">
+      <label class="field">
+        <span>{text('rules.smsNumbers')}</span>
+        <input
+          defaultValue={numbers}
+          inputMode="tel"
+          placeholder="+49 171 2345678"
+          onInput={({ currentTarget: { value } }) =>
+            onChange(
+              ['phoneNumber'],
+              value
+                .split(/[,;]/)
+                .map((each) => each.trim())
+                .filter((each) => each !== ''),
+            )
+          }
+        />
+      </label>
+      <label class="field">
+        <span>{text('rules.smsText')}</span>
+        <input
+          value={typeof sms['text'] === 'string' ? sms['text'] : ''}
+          onInput={({ currentTarget }) => onChange(['text'], currentTarget.value)}
+        />
+      </label>
+    </div>
+  );
+}
+
+/** Which state the device goes to; of another rule only as it is. */
+function Moves({
+  rule,
+  actions,
+  onChange,
+}: {
+  rule: Rule;
+  actions: Members;
+  onChange: (path: Path, value: unknown) => void;
+}) {
+  const { gotoStId, gotoPuId } = membersOf(actions['engine']);
+  if (gotoPuId !== undefined && gotoPuId !== rule['puId'])
+    return <p class="fine">{text('rules.movesElsewhere', { puId: asText(gotoPuId) })}</p>;
+  const targets = rule.states.filter((state) => state['isGlobal'] !== true);
+  const options = targets.map((state) => [String(state.stId), nameOfState(state)] as const);
+  const value = gotoStId === undefined ? '' : asText(gotoStId);
+  const isGone = value !== '' && options.every(([each]) => each !== value);
+  return (
+    <div class="sentence">
+      <Tick
+        label={text('rules.moves')}
+        checked={gotoStId !== undefined}
+        onChange={(next) => onChange(['engine', 'gotoStId'], next ? targets[0]?.stId : undefined)}
+      />
+      {gotoStId !== undefined && (
+        <Choice
+          label={text('rules.moves')}
+          value={value}
+          options={[
+            ...options,
+            ...(isGone ? [[value, t('chart.state', { id: value })] as const] : []),
+          ]}
+          onChange={(next) => onChange(['engine', 'gotoStId'], Number(next))}
+        />
+      )}
+    </div>
+  );
+}
+
+/** JSON may have anything there. */
+const asText = (value: unknown): string =>
+  typeof value === 'string' ? value : JSON.stringify(value);
+
+export const nameOfState = (state: Members): string =>
+  typeof state['name'] === 'string' && state['name'] !== ''
+    ? state['name']
+    : t('chart.state', { id: asText(state['stId']) });
+
+export const nameOfEvent = (event: Members): string =>
+  typeof event['name'] === 'string' && event['name'] !== ''
+    ? event['name']
+    : t('event.unknown', { id: asText(event['evId']) });
