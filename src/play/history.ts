@@ -75,7 +75,6 @@ async function* walkPieces<T>(
 class MeasurementReader {
   readonly #db: CopySource;
   readonly #series: readonly Series[];
-  /** The hours of the range in which something came late, and the oldest time that did, ms. */
   readonly #lateHours: ReadonlyMap<number, number>;
   readonly #withUnknown: boolean;
   readonly #all = new Measurements();
@@ -100,14 +99,7 @@ class MeasurementReader {
     { senses, withUnknown }: { senses: readonly string[] | null; withUnknown: boolean },
   ): Promise<MeasurementReader> {
     const series = await listSeries(db, deviceId, senses);
-    const { rows } = await db.query<{ hour: number; oldestTs: number }>({
-      name: 'play-late-hours',
-      text: `
-        select hour, oldest_ts as "oldestTs" from late_arrival
-         where device_id = $1 and hour between $2 and $3`,
-      values: [deviceId, hourOf(fromTs), hourOf(untilTs)],
-    });
-    const lateHours = new Map(rows.map(({ hour, oldestTs }) => [hour, oldestTs]));
+    const lateHours = await listLateHours(db, deviceId, { fromTs, untilTs });
     return new MeasurementReader(db, series, lateHours, withUnknown);
   }
 
@@ -125,7 +117,7 @@ class MeasurementReader {
         select series_id, ts, val, long, arrived, nth
           from measurement
          where series_id in (${[...numbers.keys()].join()})
-           and ts >= ms_to_timestamp(${this.#oldestOf(fromTs, untilTs)})
+           and ts >= ms_to_timestamp(${oldestOf(this.#lateHours, { fromTs, untilTs })})
            and ts < ms_to_timestamp(${untilTs + dayMs})
            and (arrived >= ${fromTs} and arrived < ${untilTs}
                 ${this.#withUnknown ? `or arrived is null and ts >= ms_to_timestamp(${fromTs}) and ts < ms_to_timestamp(${untilTs})` : ''})
@@ -140,15 +132,30 @@ class MeasurementReader {
     all.sort();
     return all;
   }
+}
 
-  /** The oldest time that may have arrived in that range. */
-  #oldestOf(fromTs: number, untilTs: number): number {
-    let oldestTs = fromTs - hourMs;
-    if (this.#lateHours.size > 0)
-      for (let hour = hourOf(fromTs); hour <= hourOf(untilTs); hour += 1)
-        oldestTs = Math.min(oldestTs, this.#lateHours.get(hour) ?? oldestTs);
-    return oldestTs;
-  }
+/** The hours of that range in which something of the device came late, and the oldest time that did, ms. */
+async function listLateHours(
+  sql: Sql,
+  deviceId: number,
+  { fromTs, untilTs }: Arrivals,
+): Promise<ReadonlyMap<number, number>> {
+  const { rows } = await sql.query<{ hour: number; oldestTs: number }>({
+    name: 'play-late-hours',
+    text: `
+      select hour, oldest_ts as "oldestTs" from late_arrival
+       where device_id = $1 and hour between $2 and $3`,
+    values: [deviceId, hourOf(fromTs), hourOf(untilTs)],
+  });
+  return new Map(rows.map(({ hour, oldestTs }) => [hour, oldestTs]));
+}
+
+/** The oldest time that may have arrived in that range, ms. */
+function oldestOf(lateHours: ReadonlyMap<number, number>, { fromTs, untilTs }: Arrivals): number {
+  let oldestTs = fromTs - hourMs;
+  for (const [hour, lateTs] of lateHours)
+    if (hour >= hourOf(fromTs) && hour <= hourOf(untilTs)) oldestTs = Math.min(oldestTs, lateTs);
+  return oldestTs;
 }
 
 const hourOf = (ts: number) => Math.floor(ts / hourMs);
@@ -227,12 +234,13 @@ export type AlarmSpan = {
   closedTs: number | null;
 };
 
-/** The sense events that were recorded of what arrived in that range. */
+/** The sense events that were recorded of what arrived in that range. Those of earlier versions count as of their `ts`. */
 export async function listRecordedFirings(
   sql: Sql,
   deviceId: number,
   { fromTs, untilTs }: Arrivals,
 ): Promise<{ puId: number; stId: number; evId: number; ts: number }[]> {
+  const late = await listLateHours(sql, deviceId, { fromTs, untilTs });
   const { rows } = await sql.query<{ puId: number; stId: number; evId: number; ts: number }>({
     name: 'play-recorded-firings',
     text: `
@@ -242,10 +250,12 @@ export async function listRecordedFirings(
              floor(extract(epoch from ts) * 1000)::bigint as ts
         from event
        where device_id = $1 and type = 'sense'
-         and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3)
+         and ts >= ms_to_timestamp($4) and ts < ms_to_timestamp($3::bigint + ${dayMs})
+         and coalesce((body->>'arrivedTs')::bigint, floor(extract(epoch from ts) * 1000)::bigint)
+             between $2::bigint and $3::bigint - 1
        order by ts, key
        limit ${mostCompared}`,
-    values: [deviceId, fromTs, untilTs],
+    values: [deviceId, fromTs, untilTs, oldestOf(late, { fromTs, untilTs })],
   });
   return rows;
 }
