@@ -186,8 +186,8 @@ const settings: SettingsInput = {
      */
     eventsPerDay: 5_000_000,
     /**
-     * Estimated bytes of the history, and bytes of purposes and profiles. Beyond that, messages of the account's
-     * devices wait unacknowledged.
+     * Estimated bytes of the history, and bytes of purposes and profiles, also of former ones. Beyond that, messages of
+     * the account's devices wait unacknowledged.
      */
     storedBytes: 21_474_836_480,
     /** Live sessions. One more ends one: first one that was never used, then the least recently used. */

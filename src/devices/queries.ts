@@ -120,7 +120,8 @@ export async function replaceConfigurations(
     name: 'devices-replace-configurations',
     text: `
       update device d
-         set configuration = n.configuration::json, name = n.name, configured_at = now(),
+         set configuration = n.configuration::json, name = n.name,
+             configured_at = case when n.is_other then now() else d.configured_at end,
              configuration_version = d.configuration_version + n.is_other::integer,
              configured_by = case when n.is_other then $4 else d.configured_by end,
              configured_session = case when n.is_other then $5::uuid else d.configured_session end,

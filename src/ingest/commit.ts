@@ -291,7 +291,7 @@ async function commitBatch(
   }
   if (!plan) return;
   deps.meanings.written(written.meanings);
-  deps.eventQuota?.committed(plan.deviceBatches, written, leftOut);
+  deps.eventQuota?.committed(plan, written, leftOut);
   afterCommit(plan, written, deps);
 }
 

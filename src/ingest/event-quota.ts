@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { NewEvent, RecordedEvent } from '../contract/event.ts';
 import type { Rejection } from '../contract/uplink.ts';
+import { bytesOfInput } from './keep-inputs.ts';
 import type { Plan } from './plan.ts';
 import { areTicks, type DeviceBatch } from './queue.ts';
 import type { Message } from './rules/model.ts';
@@ -13,6 +14,7 @@ type EventCounts = {
   leftOut: number;
   moves: number;
   alarms: number;
+  inputBytes: number;
 };
 
 const noCounts = (): EventCounts => ({
@@ -21,11 +23,15 @@ const noCounts = (): EventCounts => ({
   leftOut: 0,
   moves: 0,
   alarms: 0,
+  inputBytes: 0,
 });
 
 /** Counts what accounts send, and says how many more of their events may be recorded. */
 export type EventQuotaOptions = EventLimits & {
-  /** Counts a commit. `events` are sense events, `moves` the other events, `alarms` those that opened. */
+  /**
+   * Counts a commit. `events` are sense events, `moves` the other events, `alarms` those that opened, `inputBytes` what
+   * is kept so that devices can be played again.
+   */
   count(accountId: number, counts: EventCounts): void;
 };
 
@@ -97,7 +103,7 @@ export function createEventQuota(
 
   /** Counts what was committed. */
   function committed(
-    deviceBatch: DeviceBatch[],
+    { deviceBatches: deviceBatch, rows: { inputs } }: Plan,
     written: Pick<Written, 'recorded' | 'opened'>,
     { events, taken }: LeftOut,
   ): void {
@@ -118,6 +124,15 @@ export function createEventQuota(
     for (const { accountId, event } of written.recorded)
       of(accountId)[event.type === 'sense' ? 'events' : 'moves'] += 1;
     for (const { accountId } of events) of(accountId).leftOut += 1;
+    if (inputs.length > 0) {
+      const owners = new Map(
+        deviceBatch.map(({ queue }) => [queue.device.deviceId, queue.accountId]),
+      );
+      for (const input of inputs) {
+        const accountId = owners.get(input.deviceId);
+        if (accountId !== undefined) of(accountId).inputBytes += bytesOfInput(input);
+      }
+    }
     for (const [accountId, count] of written.opened) of(accountId).alarms += count;
     for (const [accountId, sums] of counts) quota.count(accountId, sums);
   }

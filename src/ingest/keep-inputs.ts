@@ -31,6 +31,13 @@ export async function keepInputs(tx: Sql, inputs: readonly PlacedInput[]): Promi
   });
 }
 
+/** Of a row with its place in the index. */
+const rowBytes = 150;
+
+/** Roughly how much an input takes. */
+export const bytesOfInput = ({ body }: PlacedInput): number =>
+  rowBytes + (body === null ? 0 : JSON.stringify(body).length);
+
 /** Keeps the oldest time of each hour. */
 export async function keepLateHours(
   tx: Sql,

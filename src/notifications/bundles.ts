@@ -132,13 +132,19 @@ function bodyOf(messages: readonly DecidedMessage[], createdTs: WallMs): string 
       engine: numberOf(engine),
     }),
   );
-  return JSON.stringify({ createdTs, texts: [...texts.keys()], messages: compact });
+  // Texts of devices and purposes may be cut within a character, which JSON keeps and PostgreSQL does not read again.
+  const wellFormed = (_: string, value: unknown) =>
+    typeof value === 'string' ? value.toWellFormed() : value;
+  return JSON.stringify({ createdTs, texts: [...texts.keys()], messages: compact }, wellFormed);
 }
+
+/** As SQL: it is to become messages. One that could not has an error. */
+export const isWaiting = `holds <> 'over' and error is null`;
 
 /** Makes bundles messages, in the order of their numbers. `which`: a condition. */
 const makeMessages = (which: string) => `
   with locked as (
-    select id from message_bundle where ${which} and holds <> 'over' order by id for update
+    select id from message_bundle where ${which} and ${isWaiting} order by id for update
   ), gone as (
     delete from message_bundle b using locked l where b.id = l.id returning b.*
   ), made as (
@@ -189,16 +195,33 @@ export async function unbundleAlarm(tx: Sql, alarmId: number): Promise<void> {
   await tx.query(makeMessages('alarm_id = $1'), [alarmId]);
 }
 
-/** Makes the oldest bundles messages. Returns whether there may be more. */
-export async function unbundleSome(sql: Sql): Promise<boolean> {
-  const { rows } = await sql.query<{ bundles: number }>({
-    name: 'outbox-unbundle-some',
-    text: makeMessages(
-      `id = any(array(select id from message_bundle where holds <> 'over' order by id limit ${bundlesAtOnce}))`,
-    ),
+/** The oldest bundles that are to become messages, or those that say that an alarm without others is over. */
+export async function listOldest(sql: Sql, holds: 'messages' | 'over'): Promise<number[]> {
+  const which =
+    holds === 'messages'
+      ? isWaiting
+      : `holds = 'over' and error is null
+         and not exists (select from message_bundle b where b.alarm_id = o.alarm_id and b.${isWaiting})`;
+  const { rows } = await sql.query<{ id: number }>({
+    name: `outbox-oldest-${holds}`,
+    text: `select id from message_bundle o where ${which} order by id limit ${bundlesAtOnce}`,
     values: [],
   });
-  return (rows[0]?.bundles ?? 0) >= bundlesAtOnce;
+  return rows.map(({ id }) => id);
+}
+
+/** Makes these bundles messages. */
+export async function unbundleThese(tx: Sql, ids: readonly number[]): Promise<void> {
+  await tx.query({
+    name: 'outbox-unbundle-these',
+    text: makeMessages('id = any($1::bigint[])'),
+    values: [ids],
+  });
+}
+
+/** Sets a bundle aside that cannot become messages, so that others do. It stays for the operator. */
+export async function setBundleAside(sql: Sql, id: number, error: string): Promise<void> {
+  await sql.query('update message_bundle set error = $2 where id = $1', [id, error]);
 }
 
 /** Those of these alarms of which messages are bundled. */
@@ -209,7 +232,7 @@ export async function listBundled(tx: Sql, alarmIds: readonly number[]): Promise
       select distinct on (alarm_id) alarm_id as "alarmId", account_id as "accountId",
              device_id as "deviceId"
         from message_bundle
-       where alarm_id = any($1::bigint[]) and holds <> 'over'`,
+       where alarm_id = any($1::bigint[]) and ${isWaiting}`,
     values: [alarmIds],
   });
   return rows;
@@ -217,19 +240,15 @@ export async function listBundled(tx: Sql, alarmIds: readonly number[]): Promise
 
 type BundledAlarm = { alarmId: number; accountId: number; deviceId: number };
 
-/** Takes the oldest bundles that say that an alarm is over, of alarms without another bundle. */
-export async function takeOver<T>(tx: Sql): Promise<T[]> {
+/** Takes these bundles, which say that alarms are over; not those that another process takes. */
+export async function takeOver<T>(tx: Sql, ids: readonly number[]): Promise<T[]> {
   const { rows } = await tx.query<{ body: T }>({
     name: 'outbox-take-over',
     text: `
       with locked as (
-        select id from message_bundle o
-         where holds = 'over'
-           and not exists (
-             select from message_bundle b where b.alarm_id = o.alarm_id and b.holds <> 'over')
-         order by id limit ${bundlesAtOnce} for update skip locked)
+        select id from message_bundle where id = any($1::bigint[]) order by id for update skip locked)
       delete from message_bundle b using locked l where b.id = l.id returning b.body`,
-    values: [],
+    values: [ids],
   });
   return rows.map(({ body }) => body);
 }

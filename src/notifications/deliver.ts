@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { type AlarmNow, listAlarmsNow, lockAlarms } from '../alarms/store.ts';
+import { type AlarmNow, listAlarmsNow } from '../alarms/store.ts';
 import type { ChannelName } from '../contract/actions.ts';
 import { normalizePhoneNumber } from '../contract/values.ts';
 import type { Database } from '../db/database.ts';
@@ -147,10 +147,12 @@ export async function startDelivering(options: DeliveringOptions): Promise<Deliv
     onNotified: dispatcher.look,
     onError,
   });
+  const closing = new AbortController();
+  const { signal } = closing;
   let promoted: Promise<void> | null = null;
   const promoting = setInterval(() => {
     promoted ??= queuePlanned(db, clock())
-      .then(() => unbundle(db, { quotasOf, clock }))
+      .then(() => unbundle(db, { quotasOf, clock, onError, signal }))
       .catch(onError)
       .finally(() => (promoted = null));
   }, pollIntervalMs);
@@ -161,11 +163,13 @@ export async function startDelivering(options: DeliveringOptions): Promise<Deliv
       await announce();
       const nowTs = believedTs();
       // While the clock is in doubt no message counts as too old; those to contacts that are gone are still given up.
-      await giveUp(db, { beforeMs: (nowTs ?? 0) - dayMs, nowTs: clock() });
+      const of = { beforeMs: (nowTs ?? 0) - dayMs, nowTs: clock() };
+      await giveUpOld(db, of, signal);
       if (nowTs !== null) await forgetRecipients(db, nowTs - dayMs);
     },
     async close() {
       clearInterval(promoting);
+      closing.abort();
       await promoted;
       await listening.close();
       await dispatcher.close();
@@ -187,22 +191,6 @@ function withPlaces(db: Database, most: number): Database {
     query,
     transaction: (work, options) => run(() => db.transaction(work, options)),
   };
-}
-
-/** An alarm all of whose messages failed is announced again. */
-async function giveUp(
-  db: Database,
-  { beforeMs, nowTs }: { beforeMs: number; nowTs: WallMs },
-): Promise<void> {
-  const ended = await giveUpOld(db, beforeMs, nowTs);
-  for (const one of ended) {
-    const { alarmId } = one;
-    if (alarmId === null) continue;
-    await db.transaction(async (tx) => {
-      await lockAlarms(tx, [alarmId]);
-      await endAnnouncement(tx, one, nowTs);
-    });
-  }
 }
 
 /**

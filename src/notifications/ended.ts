@@ -1,8 +1,17 @@
 import type { Closing } from '../contract/alarm.ts';
-import type { Sql } from '../db/sql.ts';
 import type { Database } from '../db/database.ts';
+import { kindOf } from '../db/errors.ts';
+import type { Sql } from '../db/sql.ts';
+import { messageOf as textOf } from '../lib/thrown.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
-import { listBundled, takeOver, unbundleSome, writeBundles } from './bundles.ts';
+import {
+  listBundled,
+  listOldest,
+  setBundleAside,
+  takeOver,
+  unbundleThese,
+  writeBundles,
+} from './bundles.ts';
 import type { NoticeData } from './channels/channel.ts';
 import { allot, type QuotasOf } from './daily-limits.ts';
 import { lockCountsOf } from './counts.ts';
@@ -110,20 +119,45 @@ async function bundleOver(tx: Sql, closed: readonly ClosedAlarm[]): Promise<Clos
   return closed.filter(({ alarmId }) => !known.has(alarmId));
 }
 
+type Unbundling = {
+  quotasOf: QuotasOf;
+  clock: Clock;
+  /** A bundle was set aside. */
+  onError: (error: unknown) => void;
+  /** Stops between two transactions. */
+  signal?: AbortSignal;
+};
+
 /** Makes messages of all that is bundled (`bundles.ts`), in the order in which it was bundled. */
 export async function unbundle(
   db: Database,
-  { quotasOf, clock }: { quotasOf: QuotasOf; clock: Clock },
+  { quotasOf, clock, onError, signal }: Unbundling,
 ): Promise<void> {
-  let isMore = true;
-  while (isMore) isMore = await unbundleSome(db);
-  for (let over = 1; over > 0;)
-    over = await db.transaction(async (tx) => {
-      const closed = await takeOver<ClosedAlarm>(tx);
-      await notifyResolved(tx, closed, { quotasOf, nowTs: clock() });
-      return closed.length;
-    });
+  const work = {
+    messages: unbundleThese,
+    over: async (tx: Sql, ids: readonly number[]) =>
+      notifyResolved(tx, await takeOver<ClosedAlarm>(tx, ids), { quotasOf, nowTs: clock() }),
+  };
+  for (const holds of ['messages', 'over'] as const)
+    for (;;) {
+      if (signal?.aborted) return;
+      const ids = await listOldest(db, holds);
+      if (ids.length === 0) break;
+      const run = (some: readonly number[]) => db.transaction((tx) => work[holds](tx, some));
+      await run(ids).catch(async (error: unknown) => {
+        if (!isOfData(error)) throw error;
+        for (const id of ids)
+          await run([id]).catch(async (own: unknown) => {
+            if (!isOfData(own)) throw own;
+            await setBundleAside(db, id, textOf(own));
+            onError(own);
+          });
+      });
+    }
 }
+
+/** It would fail again, and says nothing about other rows. */
+const isOfData = (error: unknown) => kindOf(error) === 'unstorable';
 
 function resolvedBody(
   closed: Over,

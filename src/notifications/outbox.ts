@@ -23,11 +23,12 @@
  * so that no two transactions wait for each other.
  */
 
-import { noteNotified, takeBack } from '../alarms/store.ts';
+import { lockAlarms, noteNotified, takeBack } from '../alarms/store.ts';
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Counted, Delivery, MessageQuotas, Places, RecipientKey } from './channels/channel.ts';
 import { channels } from './channels/channels.ts';
-import { unbundleAlarm, unbundlePlanned } from './bundles.ts';
+import { isWaiting, unbundleAlarm, unbundlePlanned } from './bundles.ts';
 import { countersOf } from './daily-limits.ts';
 import type { Reason } from './reasons.ts';
 import { dueChannel } from './recipients.ts';
@@ -273,7 +274,12 @@ export async function endAnnouncement(
   if (alarmId === null || announcement === null) return;
   const { rows } = await tx.query<{ waiting: number; told: number; all: number }>(
     `select count(*) filter (where state = 'queued')
-              + (select count(*) from message_bundle where alarm_id = $1 and holds <> 'over') as waiting,
+              + (select count(*)
+                   from message_bundle b
+                  cross join json_to_recordset(b.body -> 'messages')
+                     as m (state text, type text, announcement integer)
+                  where b.alarm_id = $1 and b.${isWaiting}
+                    and m.state = 'queued' and m.type = 'opened' and m.announcement = $2) as waiting,
             count(*) filter (where state in ('sent', 'logged')) as told, count(*) as all
        from notification
       where alarm_id = $1 and announcement = $2 and type = 'opened'
@@ -449,19 +455,57 @@ export const isUnderWay = (row: string, now: string): string => `
        and begun.changed_at between ms_to_timestamp(${now}::bigint - ${longestAttemptMs})
                                 and ms_to_timestamp(${now}::bigint + ${longestAttemptMs}))`;
 
-/** A message that ended without an attempt: perhaps its alarm has now reached nobody. */
+/** A message that has ended: perhaps its alarm has now reached somebody, or nobody. */
 export type GivenUp = { alarmId: number | null; announcement: number | null };
 
-/** Gives up messages that waited too long, and messages to contacts that are gone. */
-export async function giveUpOld(sql: Sql, beforeMs: number, nowTs: WallMs): Promise<GivenUp[]> {
-  const { rows } = await sql.query<GivenUp & CountedMessage>(
+type GiveUp = { beforeMs: number; nowTs: WallMs };
+
+/** As SQL: a message that waited too long, or is to a contact that is gone. */
+const isGivenUp = `
+  n.state in ('queued', 'planned') and n.due_at is not null
+  and ((n.state = 'queued' and n.created_at < ms_to_timestamp($1))
+       or (n.contact_id is not null
+           and not exists (select from contact c where c.id = n.contact_id)))
+  and not ${isUnderWay('n', '$2')}`;
+
+/**
+ * Gives up messages that waited too long, and messages to contacts that are gone, an alarm at a time: an alarm all of
+ * whose messages failed is announced again, in the same transaction. What fails for one alarm is thrown after the
+ * others.
+ */
+export async function giveUpOld(db: Database, of: GiveUp, signal?: AbortSignal): Promise<void> {
+  const errors: unknown[] = [];
+  for (const alarmId of await listGivenUp(db, of)) {
+    if (signal?.aborted) return;
+    await db
+      .transaction(async (tx) => {
+        if (alarmId !== null) await lockAlarms(tx, [alarmId]);
+        await giveUpAbout(tx, alarmId, of);
+      })
+      .catch((error: unknown) => void errors.push(error));
+  }
+  if (errors.length > 0) throw errors[0];
+}
+
+/** The alarms about which messages are to be given up; null stands for messages about none. */
+async function listGivenUp(sql: Sql, { beforeMs, nowTs }: GiveUp): Promise<(number | null)[]> {
+  const { rows } = await sql.query<{ alarmId: number | null }>(
+    `select distinct alarm_id as "alarmId" from notification n where ${isGivenUp}`,
+    [beforeMs, nowTs],
+  );
+  return rows.map(({ alarmId }) => alarmId);
+}
+
+/** About this alarm, which is locked; null: about none. */
+async function giveUpAbout(
+  tx: Sql,
+  alarmId: number | null,
+  { beforeMs, nowTs }: GiveUp,
+): Promise<void> {
+  const { rows } = await tx.query<GivenUp & CountedMessage>(
     `with given_up as (
        select id from notification n
-        where n.state in ('queued', 'planned') and n.due_at is not null
-          and ((n.state = 'queued' and n.created_at < ms_to_timestamp($1))
-               or (n.contact_id is not null
-                   and not exists (select from contact c where c.id = n.contact_id)))
-          and not ${isUnderWay('n', '$2')}
+        where ${alarmId === null ? '$3::bigint is null and n.alarm_id is null' : 'n.alarm_id = $3'} and ${isGivenUp}
         order by id for update)
      update notification n
         set state = 'failed', changed_at = ms_to_timestamp($2),
@@ -471,10 +515,11 @@ export async function giveUpOld(sql: Sql, beforeMs: number, nowTs: WallMs): Prom
       where n.id = g.id
      returning alarm_id as "alarmId", announcement, account_id as "accountId", kind, recipient,
                counted_on::text as "countedOn"`,
-    [beforeMs, nowTs],
+    [beforeMs, nowTs, alarmId],
   );
-  await refund(sql, rows);
-  return rows.map(({ alarmId, announcement }) => ({ alarmId, announcement }));
+  await refund(tx, rows);
+  for (const announcement of new Set(rows.map((row) => row.announcement)))
+    await endAnnouncement(tx, { alarmId, announcement }, nowTs);
 }
 
 export type DeliveryOutcome = {

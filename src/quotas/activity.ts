@@ -47,6 +47,7 @@ export async function startActivity(options: ActivityOptions): Promise<Activity>
     sum.measurements += counts.measurements;
     sum.events += counts.events;
     sum.leftOut += counts.leftOut;
+    sum.inputBytes += counts.inputBytes;
   }
 
   function move(accountId: number, events: number): void {
@@ -112,9 +113,9 @@ export function createEventCounters(
     eventsPerMessage: (accountId: number) => eventsBurst(limitsOf(accountId).eventsPerSecond),
     /** The counts of one commit. `events` are sense events, `moves` the others, `alarms` those that opened. */
     count(accountId: number, counts: Counts & { moves: number; alarms: number }): void {
-      const { measurements, leftOut, moves, alarms } = counts;
+      const { measurements, leftOut, moves, alarms, inputBytes } = counts;
       const events = counts.events + alarms;
-      activity.count(accountId, { measurements, events, leftOut });
+      activity.count(accountId, { measurements, events, leftOut, inputBytes });
       if (events + moves > 0) rate.take(accountId, events + moves);
     },
   };
@@ -123,8 +124,11 @@ export function createEventCounters(
 /** For rows that belong to no running process: days that are over, and imports. */
 const noProcess = `'00000000-0000-0000-0000-000000000000'`;
 
-/** What an account's devices sent and caused. `leftOut`: events over the day's quota. */
-type Counts = { measurements: number; events: number; leftOut: number };
+/**
+ * What an account's devices sent and caused. `leftOut`: events over the day's quota. `inputBytes`: of what is kept so
+ * that devices can be played again (`device_input`).
+ */
+type Counts = { measurements: number; events: number; leftOut: number; inputBytes: number };
 
 /** Adds to this process's counts of a day (UTC, `2026-11-22`). Skips accounts that no longer exist. */
 async function addCounts(
@@ -137,15 +141,16 @@ async function addCounts(
   await sql.query(
     `
       insert into account_activity as a
-        (account_id, process, day, measurements, events, events_left_out)
-      select account.id, $1::uuid, $2::date, c.measurements, c.events, c.left_out
-        from unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
-          as c (account_id, measurements, events, left_out)
+        (account_id, process, day, measurements, events, events_left_out, input_bytes)
+      select account.id, $1::uuid, $2::date, c.measurements, c.events, c.left_out, c.input_bytes
+        from unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+          as c (account_id, measurements, events, left_out, input_bytes)
         join account on account.id = c.account_id
       on conflict (account_id, day, process) do update
          set measurements = a.measurements + excluded.measurements,
              events = a.events + excluded.events,
-             events_left_out = a.events_left_out + excluded.events_left_out`,
+             events_left_out = a.events_left_out + excluded.events_left_out,
+             input_bytes = a.input_bytes + excluded.input_bytes`,
     [
       process,
       day,
@@ -153,6 +158,7 @@ async function addCounts(
       all.map(({ measurements }) => measurements),
       all.map(({ events }) => events),
       all.map(({ leftOut }) => leftOut),
+      all.map(({ inputBytes }) => inputBytes),
     ],
   );
 }
@@ -203,8 +209,31 @@ async function listRecorded(
 // sense, plus 431 in the feed for a day. Compressed rows take less.
 const measurementBytes = 100;
 const eventBytes = 1_400;
-/** Per text stored for a display, in addition to its own bytes. */
+/** Per text stored for a display, in addition to its own bytes; per former version; and per span of a profile. */
 const displayBytes = 100;
+const versionBytes = 200;
+const spanBytes = 150;
+
+/**
+ * By account: bytes of former versions, of the spans of profiles, and of their former contents. `which`: a condition.
+ */
+const formerBytes = (which: (account: string) => string) => `
+  select d.account_id, sum(f.bytes) as bytes
+    from device d
+   cross join lateral (
+     select sum(bytes + ${versionBytes}) as bytes from former_version where device_id = d.id
+      union all
+     select count(*) * ${spanBytes} from device_profile_span where device_id = d.id) f
+   where ${which('d.account_id')}
+   group by d.account_id
+   union all
+  select p.account_id, sum(v.bytes + ${versionBytes})
+    from former_version v
+    join purpose p on p.id = v.purpose_id
+   where v.device_id is null and ${which('p.account_id')}
+   group by p.account_id
+   union all
+  select account_id, sum(bytes) from former_profile_content where ${which('account_id')} group by account_id`;
 /** Per command, in addition to its params and what the device answered. */
 const commandBytes = 400;
 
@@ -220,13 +249,15 @@ export async function findActivity(
     `
       select coalesce(sum(events + events_left_out) filter (where age = 0), 0)::bigint
                as "eventsPerDay",
-             coalesce(sum(events) filter (where age <= $2), 0)::bigint * ${eventBytes}
+             coalesce(sum(events * ${eventBytes} + input_bytes) filter (where age <= $2), 0)::bigint
                + coalesce(sum(measurements) filter (where age <= $3), 0)::bigint * ${measurementBytes}
                + (select coalesce(max(purpose_bytes + profile_bytes), 0)
                     from account_usage where account_id = $1)
                + (select coalesce(sum(octet_length(k.text) + ${displayBytes}), 0)
                     from device d join kept_display k on k.device_id = d.id
                    where d.account_id = $1)
+               + (select coalesce(sum(bytes), 0)::bigint
+                    from (${formerBytes((account) => `${account} = $1`)}) as former)
                + (select coalesce(sum(bytes + ${commandBytes}), 0)
                     from command where account_id = $1)
                as "storedBytes"
@@ -250,10 +281,12 @@ export async function listStoredBytes(
               select d.account_id, octet_length(k.text) + ${displayBytes}
                 from kept_display k join device d on d.id = k.device_id
               union all
+              ${formerBytes((account) => `${account} is not null`)}
+              union all
               select account_id, bytes + ${commandBytes} from command
               union all
               select account_id,
-                     case when age <= $1 then events * ${eventBytes} else 0 end
+                     case when age <= $1 then events * ${eventBytes} + input_bytes else 0 end
                      + case when age <= $2 then measurements * ${measurementBytes} else 0 end
                 from (select *, (now() at time zone 'UTC')::date - day as age
                         from account_activity) as a) as stored
@@ -282,14 +315,16 @@ export async function compactActivity(
         returning *
       )
       insert into account_activity as a
-        (account_id, process, day, measurements, events, events_left_out)
-      select account_id, ${noProcess}::uuid, day, sum(measurements), sum(events), sum(events_left_out)
+        (account_id, process, day, measurements, events, events_left_out, input_bytes)
+      select account_id, ${noProcess}::uuid, day, sum(measurements), sum(events), sum(events_left_out),
+             sum(input_bytes)
         from over
        group by account_id, day
       on conflict (account_id, day, process) do update
          set measurements = a.measurements + excluded.measurements,
              events = a.events + excluded.events,
-             events_left_out = a.events_left_out + excluded.events_left_out`,
+             events_left_out = a.events_left_out + excluded.events_left_out,
+             input_bytes = a.input_bytes + excluded.input_bytes`,
     [nowTs],
   );
   await sql.query(`delete from account_activity where day < ${today} - $2::integer`, [

@@ -34,7 +34,7 @@ const written = (recorded: NewEvent[]) => ({ recorded, opened: new Map<number, n
 
 /** A quota of this many events, today or at once. */
 function quotaOf(today: number, now: number) {
-  const counts = { measurements: 0, events: 0, leftOut: 0, moves: 0, alarms: 0 };
+  const counts = { measurements: 0, events: 0, leftOut: 0, moves: 0, alarms: 0, inputBytes: 0 };
   const quota = {
     eventsLeft: () => today - counts.events,
     eventsLeftNow: () => now - counts.events - counts.moves,
@@ -59,9 +59,9 @@ for (const [name, today, now] of [
     const behind = rule.dropBeyond(second, []);
     const last = rule.dropBeyond(third, []);
     expect([first, second, third].map(({ rows }) => rows.events.length)).toEqual([70, 30, 0]);
-    rule.committed([], written(first.rows.events), before);
-    rule.committed([], written(second.rows.events), behind);
-    rule.committed([], written(third.rows.events), last);
+    rule.committed(first, written(first.rows.events), before);
+    rule.committed(second, written(second.rows.events), behind);
+    rule.committed(third, written(third.rows.events), last);
     expect(counts).toMatchObject({ events: 100, leftOut: 110 });
   });
 

@@ -272,6 +272,6 @@ test('limits of several profiles that are wrong are refused by their place', asy
     ['/limits/0/changes', '/limits/0/purposeUuids'],
   ]);
   const purposes = [thresholdPurpose(1, 1), thresholdPurpose(1, 2)];
-  const [status, [path] = []] = await refused({ ifPId: null, purposes });
+  const [status, [path]] = await refused({ ifPId: null, purposes });
   expect([status, path]).toEqual([400, expect.stringMatching(/^\/limits\/0\/purposes\/1/)]);
 });

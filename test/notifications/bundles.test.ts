@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { AlarmSignal } from '../../src/contract/alarm.ts';
+import { bundleMessages, type DecidedMessage } from '../../src/notifications/bundles.ts';
 import { unbundle } from '../../src/notifications/ended.ts';
 import type { Notifications } from '../../src/notifications/notifications.ts';
-import { endAnnouncement, putOffPlanned } from '../../src/notifications/outbox.ts';
+import { endAnnouncement, giveUpOld, putOffPlanned } from '../../src/notifications/outbox.ts';
 import { endedOf, firedOf, minuteMs, useAlarms } from '../alarms/notify-world.ts';
 import { startHookReceiver } from '../support/hook-receiver.ts';
 import * as given from './fixtures.ts';
@@ -51,8 +52,17 @@ async function stored() {
   return rows[0];
 }
 
-const unbundleNow = () =>
-  unbundle(db(), { quotasOf: () => world.quotas, clock: () => world.nowTs });
+/** Of bundles that were set aside. */
+let errors: unknown[] = [];
+beforeEach(() => void (errors = []));
+
+const unbundleNow = (more: { signal?: AbortSignal } = {}) =>
+  unbundle(db(), {
+    quotasOf: () => world.quotas,
+    clock: () => world.nowTs,
+    onError: (error) => void errors.push(error),
+    ...more,
+  });
 
 test('of a storm of alarms a part is bundled, and everybody is told once', async () => {
   const receiver = await startHookReceiver();
@@ -152,4 +162,112 @@ test('an announcement is not withdrawn before all that is bundled of it was trie
   await db().query(`update notification set state = 'failed' where alarm_id = $1`, [alarmId]);
   await end();
   expect(await told()).toEqual([{ told: 'withdrawn' }]);
+});
+
+const bundles = async () =>
+  (
+    await db().query<{ id: number; alarmId: number; error: string | null }>(
+      'select id, alarm_id as "alarmId", error from message_bundle order by id',
+    )
+  ).rows;
+
+test('texts that are cut within a character become messages', async () => {
+  const { accountId, deviceId } = await givenStorm({ contacts: 0 });
+  const message: DecidedMessage = {
+    accountId,
+    deviceId,
+    kind: 'webhook',
+    type: 'opened',
+    contactId: null,
+    recipient: 'http://127.0.0.1:1',
+    title: 'cut \ud83d',
+    body: 'cut',
+    data: null,
+    engine: null,
+    alarmId: null,
+    announcement: null,
+    state: 'queued',
+    dueMs: world.nowTs,
+    urgency: 1,
+    joins: false,
+  };
+  await db().transaction((tx) => bundleMessages(tx, [message], world.nowTs));
+  await unbundleNow();
+  expect(errors).toEqual([]);
+  const { rows } = await db().query('select title from notification');
+  expect(rows).toEqual([{ title: 'cut \ufffd' }]);
+});
+
+test('a bundle that cannot become messages is set aside, and the others do', async () => {
+  const owner = await givenStorm();
+  await decide(silent, fire(owner));
+  const [bad] = await bundles();
+  await db().query(`update message_bundle set body = '{"texts":["\\ud83d"]}' where id = $1`, [
+    bad?.id,
+  ]);
+  // What says that an alarm is over can fail as well.
+  await decide(silent, [over(owner)]);
+  await unbundleNow();
+  expect(errors).toHaveLength(1);
+  expect(await bundles()).toMatchObject([{ id: bad?.id, error: expect.any(String) }]);
+  expect((await stored())?.written).toBe(220);
+  // It is neither tried again nor waited for, and stops nothing of its alarm.
+  await unbundleNow();
+  expect(errors).toHaveLength(1);
+  await db().query(`update notification set state = 'failed' where alarm_id = $1`, [bad?.alarmId]);
+  await db().transaction((tx) => putOffPlanned(tx, [owner.deviceId], world.nowTs + minuteMs));
+});
+
+test('making messages of bundles stops between two transactions', async () => {
+  await decide(silent, fire(await givenStorm()));
+  await unbundleNow({ signal: AbortSignal.abort() });
+  expect(await stored()).toEqual({ written: 200, bundles: ['queued', 'queued'] });
+});
+
+test('an announcement does not wait for what is bundled of others, or planned', async () => {
+  const owner = await givenStorm({ contacts: 19 });
+  await decide(silent, fire(owner));
+  const { rows } = await db().query<{ alarmId: number }>(
+    `update notification set state = 'failed'
+      where alarm_id in (select alarm_id from message_bundle)
+     returning alarm_id as "alarmId"`,
+  );
+  const alarmId = rows[0]?.alarmId ?? 0;
+  await db().query(
+    `update message_bundle set holds = 'planned',
+            body = replace(body::text, '"state":"queued"', '"state":"planned"')::json
+      where alarm_id = $1`,
+    [alarmId],
+  );
+  await db().transaction((tx) => endAnnouncement(tx, { alarmId, announcement: 1 }, world.nowTs));
+  const told = await db().query('select told from alarm where id = $1', [alarmId]);
+  expect(told.rows).toEqual([{ told: 'withdrawn' }]);
+});
+
+test('messages are given up together with the announcement of their alarm, and each alarm alone', async () => {
+  const owner = await givenStorm({ contacts: 1 });
+  await decide(silent, fire(owner));
+  const ofAlarms = async () =>
+    (
+      await db().query<{ state: string; told: string; count: number }>(
+        `select n.state, a.told, count(*)::int as count
+           from notification n join alarm a on a.id = n.alarm_id group by 1, 2 order by 1, 2`,
+      )
+    ).rows;
+  await db().query(
+    `create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`,
+  );
+  await db().query(
+    `create trigger refuse before update of told on alarm for each row
+       when (old.event_name = 'event 3') execute function refuse()`,
+  );
+  const of = { beforeMs: Date.now() + 60_000, nowTs: world.nowTs };
+  await expect(giveUpOld(db(), of)).rejects.toThrow('refused');
+  expect(await ofAlarms()).toEqual([
+    { state: 'failed', told: 'withdrawn', count: 11 },
+    { state: 'queued', told: 'queued', count: 1 },
+  ]);
+  await db().query('drop trigger refuse on alarm');
+  await giveUpOld(db(), of);
+  expect(await ofAlarms()).toEqual([{ state: 'failed', told: 'withdrawn', count: 12 }]);
 });

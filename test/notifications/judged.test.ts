@@ -46,13 +46,13 @@ test('messages that waited a day are given up, and so are messages to contacts t
   await close();
   const now = Date.now();
   await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
-  await giveUpOld(db(), now - 60_000, now);
+  await giveUpOld(db(), { beforeMs: now - 60_000, nowTs: now });
   expect(await statesOf(owner)).toEqual([['queued', undefined]]);
-  await giveUpOld(db(), now + 60_000, now);
+  await giveUpOld(db(), { beforeMs: now + 60_000, nowTs: now });
   expect(await statesOf(owner)).toEqual([['failed', 'too-late']]);
   await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
   await db().query('delete from contact');
-  await giveUpOld(db(), now - 60_000, now);
+  await giveUpOld(db(), { beforeMs: now - 60_000, nowTs: now });
   expect((await statesOf(owner))[0]).toEqual(['failed', 'contact-gone']);
 });
 

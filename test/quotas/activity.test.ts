@@ -32,13 +32,13 @@ describe.each(databaseKinds)('the activity of accounts, on %s', (kind) => {
       intervalMs: 1_000_000,
       onError: (error) => errors.push(error),
     });
-  const events = (count: number) => ({ measurements: 0, events: count, leftOut: 0 });
+  const events = (count: number) => ({ measurements: 0, events: count, leftOut: 0, inputBytes: 0 });
 
   it('is counted by each process, and known to the others once it is written', async () => {
     const [one, other] = [await start(), await start()];
     const [id, stranger] = [await account(), await account()];
-    one.count(id, { measurements: 1_000, events: 30, leftOut: 0 });
-    one.count(id, { measurements: 1_000, events: 0, leftOut: 7 });
+    one.count(id, { measurements: 1_000, events: 30, leftOut: 0, inputBytes: 0 });
+    one.count(id, { measurements: 1_000, events: 0, leftOut: 7, inputBytes: 0 });
     other.count(id, events(20));
     expect([one.eventsLeft(id), other.eventsLeft(id), one.eventsLeft(stranger)]).toEqual([
       70, 80, 100,
@@ -86,7 +86,7 @@ describe.each(databaseKinds)('the activity of accounts, on %s', (kind) => {
   it('still counts for storedBytes when the device that caused it is removed', async () => {
     const id = await account();
     const own = await start();
-    own.count(id, { measurements: 1_000, events: 10, leftOut: 0 });
+    own.count(id, { measurements: 1_000, events: 10, leftOut: 0, inputBytes: 0 });
     await own.close();
     const before = await findActivity(database.db, id, retention);
     await database.db.query(
@@ -103,6 +103,47 @@ describe.each(databaseKinds)('the activity of accounts, on %s', (kind) => {
     expect((await listStoredBytes(database.db, retention)).get(id)).toBe(before.storedBytes);
   });
 
+  it('counts for storedBytes what is kept of devices besides, and of what was before', async () => {
+    const id = await account();
+    const [own, clock] = [await start(), () => Date.now() - 3 * dayMs];
+    own.count(id, { ...events(0), inputBytes: 1_000 });
+    await own.close();
+    const earlier = await start(clock);
+    earlier.count(id, { ...events(0), inputBytes: 500 });
+    await earlier.close();
+    await compactActivity(database.db, { eventsDays: 5, measurementsDays: 5 }, Date.now());
+    const { rows } = await database.db.query<{ id: number }>(
+      `insert into device (account_id, connector_id, configuration) values ($1, 1, '{}') returning id`,
+      [id],
+    );
+    const deviceId = rows[0]?.id;
+    await database.db.query(
+      `with own as (
+         insert into purpose (account_id, name, bytes, body) values ($1, '', 2, '{}') returning id
+       ), former as (
+         insert into former_version (purpose_id, version, made_at, ended_at, name, bytes, body)
+         select id, 1, now(), now(), '', 40, '{}' from own
+       ), configured as (
+         insert into former_version (device_id, version, made_at, ended_at, name, bytes, body)
+         values ($2, 1, now(), now(), '', 50, '{}'), ($2, 2, now(), now(), '', 60, '{}')
+       ), profile_row as (
+         insert into profile (account_id) values ($1) returning id
+       ), span as (
+         insert into device_profile_span (device_id, profile_id, from_at) select $2, id, now() from profile_row
+       )
+       insert into former_profile_content (id, account_id, bytes, purposes, ended_at)
+       values (1000000 + $1, $1, 70, '[]', now())`,
+      [id, deviceId],
+    );
+    const bytes = 1_500 + 40 + 50 + 60 + 3 * 200 + 150 + 70;
+    const kept = { eventsDays: 5, measurementsDays: 5 };
+    expect((await findActivity(database.db, id, kept)).storedBytes).toBe(bytes);
+    expect((await listStoredBytes(database.db, kept)).get(id)).toBe(bytes);
+    // As long as events.
+    const short = { eventsDays: 1, measurementsDays: 5 };
+    expect((await findActivity(database.db, id, short)).storedBytes).toBe(bytes - 500);
+  });
+
   it('starts anew every day; one row is left of each', async () => {
     const id = await account();
     let nowTs = Date.now() - 3 * dayMs;
@@ -111,7 +152,7 @@ describe.each(databaseKinds)('the activity of accounts, on %s', (kind) => {
     for (let day = 3; day >= 0; day -= 1) {
       for (const own of [one, other]) {
         expect(own.eventsLeft(id)).toBe(100);
-        own.count(id, { measurements: 0, events: 60, leftOut: 5 });
+        own.count(id, { measurements: 0, events: 60, leftOut: 5, inputBytes: 0 });
       }
       await Promise.all([one.flush(), other.flush()]);
       nowTs += dayMs;

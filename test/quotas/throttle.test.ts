@@ -81,7 +81,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
       intervalMs: 1_000_000,
       onError: (error) => void errors.push(error),
     });
-    activity.count(accountId, { measurements, events, leftOut: 0 });
+    activity.count(accountId, { measurements, events, leftOut: 0, inputBytes: 0 });
     await activity.close();
     expect(errors).toEqual([]);
   }
@@ -163,7 +163,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
       intervalMs: 1_000_000,
       onError: () => {},
     });
-    activity.count(id, { measurements: 1_000, events: 0, leftOut: 5 });
+    activity.count(id, { measurements: 1_000, events: 0, leftOut: 5, inputBytes: 0 });
     await activity.close();
     const own = await watch();
     expect(own.isFull(id)).toBe(true);

@@ -234,6 +234,15 @@ describe('versions of a configuration', () => {
     expect((await app.call('GET', `${path}/versions`, { token: stranger })).status).toBe(404);
   });
 
+  test('the same once more is no version, and changes no time', async () => {
+    const { uuid } = await app.device(token);
+    const path = `/v2/devices/${uuid}/configuration`;
+    await call('PUT', path, { body: named('one') });
+    const before = await keptOf(path);
+    await call('PUT', path, { body: named('one') });
+    expect(await keptOf(path)).toEqual(before);
+  });
+
   test('a device makes one an hour of its own', async () => {
     const { uuid, deviceId } = await app.device(token);
     const path = `/v2/devices/${uuid}/configuration`;
