@@ -234,7 +234,7 @@ export type AlarmSpan = {
   closedTs: number | null;
 };
 
-/** The sense events that were recorded of what arrived in that range. Those of earlier versions count as of their `ts`. */
+/** The sense events that were recorded of what arrived in that range. Those without an arrival count by their `ts`. */
 export async function listRecordedFirings(
   sql: Sql,
   deviceId: number,
