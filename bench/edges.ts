@@ -12,7 +12,7 @@ import { deviceRoutes } from '../src/devices/routes.ts';
 import { docsRoutes } from '../src/http/docs.ts';
 import { startHttp } from '../src/http/server.ts';
 import { deriveKeys } from '../src/config/keys.ts';
-import { profileRoutes } from '../src/profiles/routes.ts';
+import { createInstall, profileRoutes } from '../src/profiles/routes.ts';
 import { purposeRoutes } from '../src/purposes/purposes.ts';
 import { medianPieceMs } from './edges/longest-piece.ts';
 import * as payloads from './edges/payloads.ts';
@@ -91,7 +91,10 @@ const limitsOf = () => quotas;
 const address = { id: 1, kind: 'mqtt' as const, name: 'c', protocol: 'mqtt', host: 'x', port: 1 };
 const routes = [
   ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),
-  ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),
+  ...profileRoutes({
+    db,
+    install: createInstall({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),
+  }),
   ...deviceRoutes({
     db,
     bus,

@@ -240,7 +240,7 @@ export const modules: Module[] = [
   },
   featureModule(
     'play',
-    'alarms/rules.ts audit/ contract/ db/ devices/select.ts engine/ exports/ http/ ingest/rules/ jobs/ lib/ quotas/ errors.ts',
+    'alarms/rules.ts audit/ contract/ db/ devices/select.ts engine/ exports/ http/ ingest/rules/ jobs/ lib/ quotas/ versions/ errors.ts',
   ),
   {
     files: 'src/play/player.ts',

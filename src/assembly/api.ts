@@ -65,7 +65,7 @@ import { commandRoutes } from '../commands/routes.ts';
 import { createCommandWaits } from '../commands/wait.ts';
 import type { ListListening } from '../play/run.ts';
 import { labelLimitRoutes, takeLabelLimits } from '../profiles/label-limits.ts';
-import { profileRoutes } from '../profiles/routes.ts';
+import { createInstall, profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/purposes.ts';
 import { createExports } from '../quotas/exports.ts';
 import { createRequestRate } from '../quotas/rates.ts';
@@ -215,6 +215,7 @@ async function listRoutes(
   const warnings = createInstallWarningsOf(shared);
   const { warnOfSms } = warnings;
   const jobs = startJobs(shared, { ...acting, warnOfSms, newUuid: randomUUID });
+  const install = createInstall({ db, bus, quotas, limitsOf, warnOfSms });
   const backtests = startBacktests(shared, createListListening(shared));
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
@@ -276,7 +277,7 @@ async function listRoutes(
     ...commandRoutes({ db, bus, limitsOf, waits: startCommandWaits(shared), newUuid: randomUUID }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
     ...quotaRoutes({ db, quotas, retention: config.retention, counters }),
-    ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms }),
+    ...profileRoutes({ db, install }),
     ...labelLimitRoutes({ db, quotas, limitsOf, newUuid: randomUUID, startJob: jobs.startJob }),
     ...eventRoutes({
       db,
@@ -297,6 +298,7 @@ async function listRoutes(
       exports,
       limitsOf,
       ...backtests,
+      install,
       readProfile: (accountId, asked) => readProfile(db, accountId, asked, limitsOf(accountId)),
     }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),

@@ -1,10 +1,7 @@
 import type { Database } from '../db/database.ts';
-import { DomainError } from '../errors.ts';
 import { asLines } from '../exports/exports.ts';
 import { jsonText, stream } from '../http/answer.ts';
-import type { Account } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { labelsOf } from '../http/router.ts';
 import { linkNext, MessageResponse } from '../http/schema.ts';
 import { capitalized, ndjsonType } from '../lib/text.ts';
 import type { Exports } from '../quotas/exports.ts';
@@ -20,7 +17,6 @@ import {
   PlayedDevices,
 } from './schema.ts';
 import {
-  type BacktestOwner,
   deleteBacktest,
   findBacktest,
   findJobId,
@@ -32,6 +28,8 @@ import {
   listLines,
   lists,
   mostLines,
+  noSuchBacktest,
+  ownerOf,
   takeReserved,
 } from './store.ts';
 
@@ -57,18 +55,13 @@ export function keptRoutes(deps: KeptDeps): Route[] {
   ];
 }
 
-/** A key that is confined to labels sees only its own backtests, because others concern other devices. */
-function ownerOf(account: Account): BacktestOwner {
-  const labels = labelsOf(account);
-  return { accountId: account.accountId, keyId: labels ? account.sessionId : null, labels };
-}
-
-function toView({ endedTs, name, counts, ...backtest }: FoundBacktest) {
+function toView({ endedTs, name, pId, counts, ...backtest }: FoundBacktest) {
   const truncated = Object.values(lists).filter((list) => counts[list] > mostLines);
   return {
     ...backtest,
     ...(name === null ? {} : { name }),
     ...(endedTs === null ? {} : { endedTs }),
+    ...(pId === null ? {} : { pId }),
     counts,
     truncated,
   };
@@ -218,5 +211,3 @@ function remove({ db }: KeptDeps): Route {
     },
   });
 }
-
-const noSuchBacktest = () => new DomainError('not-found', 'There is no such backtest.');

@@ -20,6 +20,7 @@ import type { Exports } from '../quotas/exports.ts';
 import { type LimitsOf, lockUsage } from '../quotas/quotas.ts';
 import { findPlayedFrom } from './backtest.ts';
 import { reserveValues, settleValues } from './budget.ts';
+import { type InstallCandidate, installRoute } from './install.ts';
 import { keptRoutes } from './kept-routes.ts';
 import { type ListListening, threadMiB } from './run.ts';
 import {
@@ -43,6 +44,7 @@ type BacktestDeps = {
   /** The account's purposes and those given. Throws `not-found`, and `invalid-input` if they do not fit together. */
   readProfile: (accountId: number, asked: AskedProfile) => Promise<Purpose[]>;
   listListening: ListListening;
+  install: InstallCandidate;
   /** There is a new backtest to play. */
   onStored: () => void;
 };
@@ -88,6 +90,7 @@ export function backtestRoutes(deps: BacktestDeps): Route[] {
       },
     }),
     ...keptRoutes(deps),
+    installRoute(deps),
   ];
 }
 
@@ -168,9 +171,8 @@ async function store(
       ...doneBy(account, request),
     };
     const backtestId = await insertPlaying(tx, job, devices.length);
-    const deviceIds = devices.map(({ id }) => id);
     const { name = null } = body;
-    const made = { jobUuid: backtestId, name, asked, playedFromTs, deviceIds, reserved };
+    const made = { jobUuid: backtestId, name, asked, playedFromTs, devices, reserved };
     await insertBacktest(tx, made);
     const started = { backtestId, timestamp: request.now() };
     await keep?.(tx, started);

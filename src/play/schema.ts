@@ -183,6 +183,7 @@ const summary = {
   playedFromTs,
   startedTs: timestamp.meta({ description: 'When it was asked for.' }),
   endedTs: timestamp.optional(),
+  pId: z.guid().optional().meta({ description: 'The profile that was installed from it.' }),
   counts: z.object(counts).meta({ id: 'BacktestCounts' }),
   caveats,
   truncated: z.array(z.string()).meta({

@@ -1,6 +1,9 @@
 import { inflateRawSync } from 'node:zlib';
 import type { Purpose } from '../contract/purpose.ts';
 import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
+import type { Account } from '../http/request.ts';
+import { labelsOf } from '../http/router.ts';
 import { quotaExceeded } from '../quotas/quotas.ts';
 import type { BacktestCaveat } from './backtest.ts';
 import type { Reserved } from './budget.ts';
@@ -30,18 +33,26 @@ type ListName = (typeof lists)[LineKind];
 export const mostLines = 1_000_000;
 
 /** Whose backtests. `keyId`: only those of this API key, and of their devices those with one of `labels`; null: all. */
-export type BacktestOwner = {
+type BacktestOwner = {
   accountId: number;
   keyId: string | null;
   labels: readonly string[] | null;
 };
+
+/** A key that is confined to labels sees only its own backtests, because others concern other devices. */
+export function ownerOf(account: Account): BacktestOwner {
+  const labels = labelsOf(account);
+  return { accountId: account.accountId, keyId: labels ? account.sessionId : null, labels };
+}
+
+export const noSuchBacktest = () => new DomainError('not-found', 'There is no such backtest.');
 
 type NewBacktest = {
   jobUuid: string;
   name: string | null;
   asked: StoredBacktest;
   playedFromTs: number;
-  deviceIds: readonly number[];
+  devices: readonly { id: number; uuid: string }[];
   reserved: Reserved;
 };
 
@@ -57,14 +68,14 @@ export async function refuseMoreThan(tx: Sql, accountId: number, limit: number):
 
 /** Stores a backtest, whose job was stored. */
 export async function insertBacktest(tx: Sql, made: NewBacktest): Promise<void> {
-  const { jobUuid, name, asked, playedFromTs, deviceIds, reserved } = made;
+  const { jobUuid, name, asked, playedFromTs, devices, reserved } = made;
   const { accountId, day, values } = reserved;
   const { startTs, endTs } = asked;
   await tx.query(
     `with made as (
        insert into backtest (job_id, account_id, name, asked, start_ts, end_ts, played_from_ts,
-                             reserved, reserved_on)
-       select id, $2, $3, $4, $5, $6, $7, $8, $9 from job where uuid = $1
+                             reserved, reserved_on, device_uuids)
+       select id, $2, $3, $4, $5, $6, $7, $8, $9, $11 from job where uuid = $1
        returning job_id)
      insert into backtest_device (backtest_id, device_id, account_id)
      select made.job_id, d.id, $2 from made, unnest($10::bigint[]) as d (id)`,
@@ -78,7 +89,8 @@ export async function insertBacktest(tx: Sql, made: NewBacktest): Promise<void> 
       playedFromTs,
       values,
       day,
-      deviceIds,
+      devices.map(({ id }) => id),
+      devices.map(({ uuid }) => uuid),
     ],
   );
 }
@@ -96,6 +108,7 @@ export type FoundBacktest = {
   startTs: number;
   endTs: number;
   playedFromTs: number;
+  pId: string | null;
   startedTs: number;
   endedTs: number | null;
   counts: Counts;
@@ -110,7 +123,7 @@ const listNames = Object.values(lists);
 const found = `
   select j.uuid as "backtestId", b.name,
          case j.state when 'playing' then 'running' else j.state end as state, j.done, j.total as of,
-         b.start_ts as "startTs", b.end_ts as "endTs", b.played_from_ts as "playedFromTs",
+         b.start_ts as "startTs", b.end_ts as "endTs", b.played_from_ts as "playedFromTs", b.installed_p_id as "pId",
          j.created_at as "startedTs", j.ended_at as "endedTs", seen.*
     from backtest b
     join job j on j.id = b.job_id
@@ -161,6 +174,41 @@ export async function findJobId(
     [accountId, keyId, backtestId],
   );
   return rows[0]?.id ?? null;
+}
+
+/** A backtest whose candidate is to be installed. `pId`: it was, with this profile; null: it was not. */
+export type ToInstall = {
+  jobId: number;
+  state: 'running' | 'done' | 'stopped';
+  candidate: Purpose[];
+  devices: string[];
+  pId: string | null;
+};
+
+/** Null if there is none. */
+export async function findToInstall(
+  sql: Sql,
+  { accountId, keyId }: BacktestOwner,
+  backtestId: string,
+): Promise<ToInstall | null> {
+  const { rows } = await sql.query<ToInstall>(
+    `select j.id as "jobId", case j.state when 'playing' then 'running' else j.state end as state,
+            b.asked->'candidate' as candidate, b.device_uuids::text[] as devices,
+            b.installed_p_id as "pId"
+       from backtest b join job j on j.id = b.job_id
+      where ${isOwn} and j.uuid = $3`,
+    [accountId, keyId, backtestId],
+  );
+  return rows[0] ?? null;
+}
+
+/** Notes what was installed. False if it was before, or the backtest is gone. */
+export async function noteInstalled(tx: Sql, jobId: number, pId: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    'update backtest set installed_p_id = $2 where job_id = $1 and installed_p_id is null',
+    [jobId, pId],
+  );
+  return rowCount === 1;
 }
 
 /** Removes a backtest and its job. Whoever plays it notices. */

@@ -5,6 +5,8 @@ import {
   warnOfNumberForms,
   warnOfUnknown,
 } from '../contract/warnings.ts';
+import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { detailsOfDevices, doneBy, insertEntry } from '../audit/audit.ts';
 import { DomainError } from '../errors.ts';
 import { labelsOf } from '../http/router.ts';
@@ -27,10 +29,12 @@ import {
 } from './queries.ts';
 import { jsonText } from '../http/answer.ts';
 import { exampleIds, linkNext } from '../http/schema.ts';
-import { ReasonQuery, reasonOf } from '../versions/versions.ts';
+import { ReasonQuery, reasonOf, type WrittenBy } from '../versions/versions.ts';
+
+type ProfileDeps = { db: Database; install: InstallNoted };
 
 /** Specification section 4.3, Install device profile; the progress of its roll-out; and which profile is where. */
-export function profileRoutes(deps: InstallDeps): Route[] {
+export function profileRoutes(deps: ProfileDeps): Route[] {
   return [install(deps), rollOut(deps), list(deps), read(deps), historyRoute(deps)];
 }
 
@@ -40,8 +44,34 @@ function warnOf(schema: z.ZodType, sent: unknown, body?: ProfileInstall): Warnin
   return joinWarnings(warnOfUnknown(schema, sent), ofNumbers);
 }
 
-function install(deps: InstallDeps): Route {
+/** Who installs a profile, and why. `labels`: only devices with one of these; null: any. */
+type Installer = { accountId: number; labels: readonly string[] | null; by: WrittenBy };
+
+/** Runs in the transaction that installs a profile. */
+type AlsoInstall = (tx: Sql, pId: string) => Promise<void>;
+
+type InstallNoted = (
+  installer: Installer,
+  asked: ProfileInstall,
+  also: AlsoInstall,
+) => Promise<{ pId: string; warnings: Warning[] }>;
+
+/** Installs profiles (`installProfile`) of at most two requests of an account at a time, and notes who did. */
+export function createInstall(deps: InstallDeps): InstallNoted {
   const runFairly = createFairRunner(2);
+  return ({ accountId, labels, by }, asked, also) =>
+    runFairly(accountId, () =>
+      installProfile(deps, accountId, asked, labels, async (tx, { pId, uuids, purposes }) => {
+        await also(tx, pId);
+        await noteInstaller(tx, pId, by);
+        const told = { pId, purposes: namesOf(purposes), ...detailsOfDevices(uuids) };
+        const details = { ...told, ...(by.reason && { reason: by.reason }) };
+        await insertEntry(tx, accountId, { kind: 'profile-installed', ...by, details });
+      }),
+    );
+}
+
+function install({ install }: ProfileDeps): Route {
   return defineRoute({
     name: 'installProfile',
     scope: 'devices:write',
@@ -65,18 +95,11 @@ function install(deps: InstallDeps): Route {
       let warnings = before;
       const { pId, timestamp } = await once<{ pId: string; timestamp: number }>(async (keep) => {
         const timestamp = request.now();
-        const reason = reasonOf(request, query);
-        const by = { ...doneBy(account, request), reason };
-        const install = () =>
-          installProfile(deps, accountId, body, labelsOf(account), async (tx, installed) => {
-            const { pId, uuids, purposes } = installed;
-            await keep?.(tx, { pId, timestamp });
-            await noteInstaller(tx, pId, by);
-            const told = { pId, purposes: namesOf(purposes), ...detailsOfDevices(uuids) };
-            const details = { ...told, ...(reason && { reason }) };
-            await insertEntry(tx, accountId, { kind: 'profile-installed', ...by, details });
-          });
-        const installed = await runFairly(accountId, install);
+        const by = { ...doneBy(account, request), reason: reasonOf(request, query) };
+        const installer = { accountId, labels: labelsOf(account), by };
+        const installed = await install(installer, body, async (tx, pId) =>
+          keep?.(tx, { pId, timestamp }),
+        );
         warnings = joinWarnings(before, installed.warnings);
         return { pId: installed.pId, timestamp };
       });
@@ -85,7 +108,7 @@ function install(deps: InstallDeps): Route {
   });
 }
 
-function rollOut({ db }: InstallDeps): Route {
+function rollOut({ db }: ProfileDeps): Route {
   return defineRoute({
     name: 'getRollOut',
     scope: 'devices:read',
@@ -112,7 +135,7 @@ function rollOut({ db }: InstallDeps): Route {
   });
 }
 
-function list({ db }: InstallDeps): Route {
+function list({ db }: ProfileDeps): Route {
   const runFairly = createFairRunner(1);
   return defineRoute({
     name: 'listProfiles',
@@ -141,7 +164,7 @@ function list({ db }: InstallDeps): Route {
   });
 }
 
-function read({ db }: InstallDeps): Route {
+function read({ db }: ProfileDeps): Route {
   return defineRoute({
     name: 'getProfile',
     scope: 'devices:read',

@@ -12,7 +12,7 @@ import { createClearing } from '../../src/history/clear-removed.ts';
 import { startHttp } from '../../src/http/server.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
 import { findNewest } from '../../src/measurements/store.ts';
-import { profileRoutes } from '../../src/profiles/routes.ts';
+import { createInstall, profileRoutes } from '../../src/profiles/routes.ts';
 import { purposeRoutes } from '../../src/purposes/purposes.ts';
 import { createExports } from '../../src/quotas/exports.ts';
 import { quotaRoutes } from '../../src/quotas/routes.ts';
@@ -125,7 +125,10 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
   });
   const removal = createDeviceRemoval({ db, bus, startClearing: clearing.start });
   const routes = [
-    ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),
+    ...profileRoutes({
+      db,
+      install: createInstall({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),
+    }),
     ...deviceRoutes({
       db,
       bus,

@@ -155,7 +155,7 @@ describe.each(databaseKinds)('what was removed, on %s', (kind) => {
     ]);
     expect(rows).toEqual([{ body: { change: 'removed', alarmId: Number(alarmId) } }]);
     // Rows kept for its owner, and for streams that resume.
-    const kept = ['account_audit', 'alarm_change', 'refused_login', 'removed_uuid'];
+    const kept = ['account_audit', 'alarm_change', 'backtest', 'refused_login', 'removed_uuid'];
     const said = await tablesThatSay([deviceAuthUuid]);
     expect(said.filter((name) => !kept.includes(name))).toEqual([]);
     const { rowCount } = await db.query('select from device where id = $1', [deviceId]);

@@ -20,7 +20,7 @@ const needNone = [
   'previewDeviceAction',
   'restoreConfigurationVersion',
   'restorePurposeVersion',
-  'runBacktest',
+  'installBacktest',
 ];
 
 /** Their answers name nothing that a second request would create anew. */

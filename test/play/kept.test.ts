@@ -427,3 +427,38 @@ test('accounts take turns, with two at a time, and what has ended goes after 30 
   };
   expect(await left()).toEqual(paths.slice(1, 3).map(uuidOf).toReversed());
 });
+
+const install = (path: string, as = token) =>
+  ask(service.url, { path: `${path}/install`, token: as, body: undefined });
+
+test('the candidate is installed once, on the devices that are left, also by two at once', async () => {
+  const [one = '', gone = ''] = await measuring(values, values);
+  const elsewhere = await askedElsewhere([one, gone]);
+  expect((await install(elsewhere.path)).status).toBe(409);
+  await remove(elsewhere.path);
+  const path = await asked({ devices: [one, gone] });
+  await ended(path);
+  await remove(`/v2/devices/${gone}`);
+  const answers = await Promise.all([install(path), install(path), install(path)]);
+  const failed = [{ deviceAuthUuid: gone, reason: 'no-such-device' }];
+  const [first] = answers;
+  for (const { status, body } of answers)
+    expect({ status, ...body }).toMatchObject({
+      status: 200,
+      state: 'pending',
+      pId: first?.body['pId'],
+      failed,
+    });
+  expect((await install(path)).body).toMatchObject({ pId: first?.body['pId'], failed });
+  expect((await get(path)).body).toMatchObject({ pId: first?.body['pId'] });
+  const { rows } = await db.query<{ pId: string }>(
+    `select profile_id as "pId" from device_profile
+      where device_id = (select id from device where uuid = $1)`,
+    [one],
+  );
+  expect(rows).toEqual([{ pId: first?.body['pId'] }]);
+  const rollOut = await get(`/v2/devices/profile/${String(first?.body['pId'])}`);
+  expect(rollOut.body['devices']).toMatchObject([{ deviceAuthUuid: one, state: 'pending' }]);
+  const another = await openAccount(service.url);
+  expect((await install(path, another)).status).toBe(404);
+});
