@@ -105,6 +105,17 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
       causes: [{ sId: '0x10', threshold: { forMs: 600_000 }, thresholds: { isGt: -12 } }],
       actions: { alarm: true, cloud: { sendPush: true }, repeatMs: 3_600_000 },
     });
+    await page.getByRole('button', { name: 'Install …' }).click();
+    const dialog = page.getByRole('dialog');
+    expect(await dialog.getByLabel('Freezer 3').isChecked()).toBe(true);
+    await dialog.getByRole('button', { name: 'Continue' }).click();
+    await dialog.getByText('New: Freezer.').waitFor();
+    await dialog.getByRole('button', { name: 'Install' }).click();
+    await page.getByText('The rule is being installed.').waitFor();
+    const installed = async () =>
+      (await call<{ profiles: { purposes: { name: string }[] }[] }>('GET', '/v2/profiles'))
+        .profiles;
+    await expect.poll(async () => (await installed())[0]?.purposes[0]?.name).toBe('Freezer');
     expect(watched.faults).toEqual([]);
     await page.context().close();
   });

@@ -31,6 +31,7 @@ import { type Draft, isNew, keepDraft, readDraft } from './draft.ts';
 import { EventForm, isBelow, nameOfState } from './event-form.tsx';
 import { Tick } from './fields.tsx';
 import { FindingsAt, useFindings } from './findings.tsx';
+import { InstallDialog } from './install-dialog.tsx';
 import { JsonPanel } from './json-panel.tsx';
 import { StateCard } from './states.tsx';
 import { text } from './texts.ts';
@@ -91,6 +92,8 @@ function Editor({ id, stored: first, draft }: EditorProps) {
   const [restored, setRestored] = useState(draft !== null && first !== null ? draft.ts : null);
   const [selected, setSelected] = useState(() => firstOf(history.now));
   const [isSaving, setIsSaving] = useState(false);
+  const [isInstalling, setIsInstalling] = useState(false);
+  const { data: devices = [] } = useDevices();
   const { now: rule } = history;
   const isChanged = stored === null || JSON.stringify(stored.rule) !== JSON.stringify(rule);
   useEffect(() => keepDraft(id, isChanged ? { rule, tag } : null), [id, rule, tag, isChanged]);
@@ -136,6 +139,16 @@ function Editor({ id, stored: first, draft }: EditorProps) {
           >
             {text(isChanged ? 'rules.save' : 'rules.saved')}
           </button>
+          {stored && (
+            <button
+              type="button"
+              class="button"
+              disabled={isChanged || devices.length === 0}
+              onClick={() => setIsInstalling(true)}
+            >
+              {text('rules.install')}
+            </button>
+          )}
         </div>
       </div>
       {restored !== null && isChanged && (
@@ -181,6 +194,14 @@ function Editor({ id, stored: first, draft }: EditorProps) {
       </div>
       <Try {...{ rule, selected, senses }} uuid={sample} onChange={change} />
       <JsonPanel rule={rule} onChange={change} />
+      {isInstalling && (
+        <InstallDialog
+          uuid={id}
+          devices={devices}
+          first={sample}
+          onClose={() => setIsInstalling(false)}
+        />
+      )}
       {isSaving && (
         <SaveDialog
           id={id}

@@ -156,6 +156,13 @@ export const rules: Record<keyof typeof en, string> = {
   'try.here':
     'Mit der Grenze {limit}, auf den gezeigten Werten: {alarms} Alarme. Ziehen Sie die Grenze im Diagramm, um sie zu ändern.',
   'try.limit': 'Grenze der Regel',
+  'rules.install': 'Installieren …',
+  'install.title': 'Diese Regel installieren',
+  'install.devices': 'Auf welchen Geräten',
+  'install.all': 'Auf allen diesen',
+  'install.hint':
+    'Die Regel wird das ganze Profil dieser Geräte. Unter „Geräte“ können Sie aus allen wählen, die Installation verfolgen und rückgängig machen.',
+  'install.begun': 'Die Regel wird installiert.',
   'template.watched': 'Überwacht',
   'template.freezer': 'Gefrierschrank',
   'template.freezerHint': 'Zehn Minuten zu warm: ein Alarm und jede Stunde eine Nachricht.',

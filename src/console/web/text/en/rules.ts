@@ -154,6 +154,13 @@ export const rules = {
   'try.here':
     'With the limit {limit}, on the values shown: {alarms} alarms. Drag the limit on the chart to change it.',
   'try.limit': 'Limit of the rule',
+  'rules.install': 'Install …',
+  'install.title': 'Install this rule',
+  'install.devices': 'On which devices',
+  'install.all': 'All of these',
+  'install.hint':
+    'The rule becomes the whole profile of these devices. Under “Devices” you can choose from all, follow the installation and undo it.',
+  'install.begun': 'The rule is being installed.',
   'template.watched': 'Watched',
   'template.freezer': 'Freezer',
   'template.freezerHint': 'Too warm for ten minutes: an alarm, and a message every hour.',

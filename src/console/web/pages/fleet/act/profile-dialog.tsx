@@ -96,7 +96,7 @@ export function ProfileDialog({ number, onClose }: ActionDialogProps) {
 }
 
 /** For each profile that the devices have: what goes, comes and stays. */
-function Replaced({ preview: { profiles, devices } }: { preview: ActionPreview }) {
+export function Replaced({ preview: { profiles, devices } }: { preview: ActionPreview }) {
   const isSame = (place: number) =>
     devices.some(({ profile, outcome }) => profile === place && outcome === 'unchanged');
   const names = (some: readonly { name: string; puId: number }[] = []) =>
