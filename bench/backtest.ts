@@ -6,6 +6,7 @@ import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { CopiedRows, type Database, openDatabase } from '../src/db/database.ts';
 import { findCurrentSchema } from '../src/db/schema-state.ts';
 import { type Backtest, runBacktest } from '../src/play/backtest.ts';
+import { storedHistory } from '../src/play/history.ts';
 import { startBenchDatabase, withClient } from './database.ts';
 import { describeMachine } from './machine.ts';
 import { numberOf } from './options.ts';
@@ -88,7 +89,7 @@ type Played = Pick<Backtest, 'startTs' | 'endTs' | 'devices' | 'against'>;
 async function play(db: Database, given: Played): Promise<string> {
   const backtest: Backtest = { ...given, candidate: [warm(600_000, 9)], map: [], rules };
   let last = '';
-  for await (const line of runBacktest(db, backtest, given.endTs, { values: 0 }))
+  for await (const line of runBacktest(storedHistory(db), backtest, given.endTs, { values: 0 }))
     if (line) last = JSON.stringify(line);
   return last;
 }

@@ -1,5 +1,6 @@
 import process from 'node:process';
 import { messageOf } from '../lib/thrown.ts';
+import { playHistory } from './engine/history.ts';
 import { help, InputError, parseOptions } from './engine/options.ts';
 import { UsageError } from './command-line.ts';
 import { lineWriter, playStream } from './engine/write.ts';
@@ -20,6 +21,9 @@ async function main(args: string[]): Promise<number> {
       return (await checkVectors(options, out)) ? 0 : 1;
     case 'answers':
       await writeAnswers(options.folder, out);
+      return 0;
+    case 'history':
+      await playHistory(options, { out, warn });
       return 0;
     case 'play': {
       const { stdin: input } = process;

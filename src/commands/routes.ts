@@ -88,7 +88,7 @@ function give(deps: CommandRoutesDeps): Route {
     body: NewCommand,
     example: { name: 'restart', params: { delaySeconds: 5 } },
     response: CommandResponse,
-    errors: [403, 404],
+    errors: [403, 404, 409],
     takesKey: true,
     warnOf: warnOfUnknown,
     handler: async ({ account, params, query, body, request, once }) => {

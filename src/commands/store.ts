@@ -1,6 +1,7 @@
 import { insertEntry, type DoneBy } from '../audit/audit.ts';
 import { commandJson, commandTransitions, openStates } from '../contract/command.ts';
 import type { Database } from '../db/database.ts';
+import { hasEarlierProcess } from '../db/lease.ts';
 import { deleteInBatches, type Sql, textList } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { invalid } from '../http/route.ts';
@@ -31,7 +32,8 @@ type Adding = {
 
 /**
  * Stores a command for a device within the caller's transaction, and the entry of the audit trail. Throws `not-found`,
- * `quota-exceeded`, and `invalid-input` for a time that is over or too far away.
+ * `quota-exceeded`, `invalid-input` for a time that is over or too far away, and `conflict` while a process of an
+ * earlier version runs: that would acknowledge the device's answer and keep it only as a rejection.
  */
 export async function addCommand(
   tx: Sql,
@@ -39,6 +41,7 @@ export async function addCommand(
 ): Promise<void> {
   const { name, params, reason, expiresTs = by.ts + dayMs } = command;
   refuseExpiry(expiresTs, by.ts);
+  if (await hasEarlierProcess(tx)) throw earlierProcess();
   // The row of the account is locked: so the numbers of its commands are in the order of their times.
   await lockUsage(tx, accountId);
   const { deviceId, waiting } = await findTarget(tx, accountId, deviceUuid);
@@ -244,6 +247,12 @@ export async function refuseUnknownDevice(
   ]);
   if (rows.length === 0) throw noSuchDevice();
 }
+
+const earlierProcess = () =>
+  new DomainError(
+    'conflict',
+    'A process of an earlier version of the service is running, which does not know commands: try again when it has ended.',
+  );
 
 export const noSuchCommand = () => new DomainError('not-found', 'There is no such command.');
 const noSuchDevice = () => new DomainError('not-found', 'There is no such device.');

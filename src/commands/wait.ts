@@ -4,8 +4,12 @@ import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { WakeableRest } from '../lib/wait.ts';
 import type { CommandRow } from './schema.ts';
 
-/** How many requests of an account may wait in this process. Further ones are answered at once. */
-const maxWaiting = 100;
+/**
+ * How many requests of an account, and of all, may wait in this process. Further ones are answered at once: a request
+ * holds its memory while it waits.
+ */
+const mostOfAccount = 100;
+const mostOfAll = 500;
 /** A notice may be missed: the bus delivers at most once. */
 const lookAgainMs = 5_000;
 
@@ -33,6 +37,7 @@ export function createCommandWaits(deps: {
   const { bus, monotonicClock } = deps;
   const waits = new Map<string, Set<WakeableRest>>();
   const counts = new Map<number, number>();
+  let count = 0;
   const wake = (rests: Iterable<WakeableRest>) => {
     for (const rest of rests) rest.wake();
   };
@@ -43,12 +48,14 @@ export function createCommandWaits(deps: {
 
   function enter({ accountId, commandId }: Waiting): WakeableRest {
     const rest = new WakeableRest();
+    count += 1;
     counts.set(accountId, (counts.get(accountId) ?? 0) + 1);
     waits.set(commandId, (waits.get(commandId) ?? new Set()).add(rest));
     return rest;
   }
 
   function leave({ accountId, commandId }: Waiting, rest: WakeableRest): void {
+    count -= 1;
     const left = (counts.get(accountId) ?? 0) - 1;
     if (left > 0) counts.set(accountId, left);
     else counts.delete(accountId);
@@ -60,7 +67,8 @@ export function createCommandWaits(deps: {
   return {
     async untilEnded(waiting, read) {
       const { accountId, waitMs, signal } = waiting;
-      if (waitMs === 0 || (counts.get(accountId) ?? 0) >= maxWaiting) return read();
+      const isFull = count >= mostOfAll || (counts.get(accountId) ?? 0) >= mostOfAccount;
+      if (waitMs === 0 || isFull) return read();
       const endMs = monotonicClock() + waitMs;
       const rest = enter(waiting);
       const stop = () => rest.wake();

@@ -17,6 +17,8 @@ export type CommandState = (typeof commandStates)[number];
 /** States of a command that the device has to receive, again at each subscription. */
 export const waitingStates = ['queued', 'sent'] as const satisfies readonly CommandState[];
 
+export const isWaiting = (state: CommandState): boolean => state === 'queued' || state === 'sent';
+
 /** States of a command that has not ended. */
 export const openStates = [
   ...waitingStates,

@@ -184,8 +184,24 @@ type OtherProcesses = {
 
 /** The prefix of the connections' names of all processes of the service. */
 const prefix = 'sensorium-';
+/** The same for processes that know commands. Those of earlier versions have the prefix alone. */
+const ownPrefix = `${prefix}2-`;
 /** The application name of a process's connections. `unique`: a part that no other process has. */
-export const processName = (unique: string): string => `${prefix}${unique}`;
+export const processName = (unique: string): string => `${ownPrefix}${unique}`;
+
+/** Whether a process of an earlier version, which does not know commands, is connected to this database. */
+export async function hasEarlierProcess(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ has: boolean }>(
+    `select exists (
+       select from pg_stat_activity
+        where datname = current_database()
+          and starts_with(application_name, $1)
+          and not starts_with(application_name, $2)
+     ) as has`,
+    [prefix, ownPrefix],
+  );
+  return rows[0]?.has === true;
+}
 
 /** How often to look, how long a busy process counts as busy, and how old the last answer may be. */
 const lookEveryMs = 100;

@@ -75,6 +75,9 @@ export type ImportCandidate = {
   val: number;
   /** A position has its latitude in `val`. */
   long: number | undefined;
+  /** When an export says that it arrived, ms, and its place then; null where it does not. An import ignores both. */
+  arrivedTs: number | null;
+  nth: number | null;
 };
 
 /** The values in a line, by the names of columns or members. */
@@ -85,6 +88,8 @@ type Fields = {
   lat: unknown;
   long: unknown;
   ts: unknown;
+  arrivedTs: unknown;
+  nth: unknown;
 };
 
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -93,7 +98,7 @@ const sIdForm = /^0x[0-9A-Fa-f]{1,1024}$/;
 
 /** A candidate, or why it is none. */
 function toCandidate(fields: Fields, line: number): ImportCandidate | string {
-  const { deviceAuthUuid, sId } = fields;
+  const { deviceAuthUuid, sId, arrivedTs, nth } = fields;
   if (typeof deviceAuthUuid !== 'string' || !uuidForm.test(deviceAuthUuid))
     return 'invalid: deviceAuthUuid is not a UUID';
   if (typeof sId !== 'string' || !sIdForm.test(sId))
@@ -103,8 +108,11 @@ function toCandidate(fields: Fields, line: number): ImportCandidate | string {
     return 'invalid: ts is neither milliseconds since 1970 nor a time such as 2026-11-23T08:00:00Z';
   const value = toValue(fields);
   if (typeof value === 'string') return value;
-  return { line, uuid: deviceAuthUuid.toLowerCase(), sId, ts, ...value };
+  const arrival = { arrivedTs: wholeOf(arrivedTs), nth: wholeOf(nth) };
+  return { line, uuid: deviceAuthUuid.toLowerCase(), sId, ts, ...value, ...arrival };
 }
+
+const wholeOf = (value: unknown) => (Number.isSafeInteger(value) ? (value as number) : null);
 
 function toTs(ts: unknown): number | null {
   if (typeof ts === 'string') return readTime(ts);
@@ -185,6 +193,8 @@ function readHeader(text: string): Columns | string {
     lat: names.indexOf('lat'),
     long: names.indexOf('long'),
     ts: names.indexOf('ts'),
+    arrivedTs: names.indexOf('arrivedTs'),
+    nth: names.indexOf('nth'),
   };
   const missing = needed.filter((name) => columns[name] === -1);
   if (missing.length > 0) return `the header has no column ${missing.join(', ')}`;
@@ -216,6 +226,8 @@ function readCsvLine(text: string, line: number, columns: Columns): ImportCandid
     lat: number('lat'),
     long: number('long'),
     ts: cell('ts'),
+    arrivedTs: number('arrivedTs'),
+    nth: number('nth'),
   };
   return toCandidate(fields, line);
 }

@@ -103,12 +103,14 @@ function perform(rows: Changes, { bus, log, handOver, observe, clock }: AfterCom
   }
 }
 
+type AnsweredEffect = { device: DeviceIdentity; commandId: string; isNextDue: boolean };
+
 function tellAnswer(
-  { device: { uuid, accountId }, commandId }: { device: DeviceIdentity; commandId: string },
+  { device: { uuid, accountId }, commandId, isNextDue }: AnsweredEffect,
   bus: Pick<Bus, 'publish'>,
 ): void {
   bus.publish('command', { accountId, commandId });
-  bus.publish('due', { uuid, topic: 'command' });
+  if (isNextDue) bus.publish('due', { uuid, topic: 'command' });
 }
 
 const timeOf = ({ echo }: TimeRequest, ts: number): Downlink => ({

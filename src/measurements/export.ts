@@ -169,7 +169,7 @@ type ExportRange = { start: number; end: number; order: 'asc' | 'desc' };
 /** How points are written. For columns, `ts` and `val` are two lists. */
 type PointFormat = 'json' | 'ndjson' | 'csv' | 'columns';
 
-/** `hasArrival`: each row says when its point counts as arrived. */
+/** `hasArrival`: each row says when its point counts as arrived, and its place among what arrived then. */
 type PointStyle = { format: PointFormat; hasArrival: boolean };
 
 /** The text of some points of one series, ready to send. */
@@ -189,8 +189,11 @@ type Texts = { text: string; separator: string; vals: string };
 
 /** SQL for a point's text. */
 function textsOf({ format, hasArrival }: PointStyle): Texts {
-  const member = hasArrival ? `, ',"arrivedTs":', coalesce(m.arrived::text, 'null')` : '';
-  const field = hasArrival ? `, ',', m.arrived` : '';
+  const orNull = (column: string) => `coalesce(m.${column}::text, 'null')`;
+  const member = hasArrival
+    ? `, ',"arrivedTs":', ${orNull('arrived')}, ',"nth":', ${orNull('nth')}`
+    : '';
+  const field = hasArrival ? `, ',', m.arrived, ',', m.nth` : '';
   const row = `concat(w.prefix, ${value}, ',"ts":', ${ms}${member}, '}')`;
   switch (format) {
     case 'json':
@@ -262,7 +265,7 @@ async function readBlock(
           select w.place, m.ts, ${text} as text, ${vals} as vals
             from unnest($1::bigint[], $2::text[]) with ordinality as w (series_id, prefix, place)
            cross join lateral (
-             select ts, val, long${hasArrival ? ', arrived' : ''}
+             select ts, val, long${hasArrival ? ', arrived, nth' : ''}
                from measurement
               where series_id = w.series_id
                 and ts >= ms_to_timestamp($3) and ts < ms_to_timestamp($4::bigint + 1)
@@ -297,7 +300,7 @@ const seriesItems = (block: PointBlock[]) =>
     .join(',');
 
 const headerOf = (hasArrival: boolean) =>
-  `deviceAuthUuid,sId,ts,val,lat,long${hasArrival ? ',arrivedTs' : ''}\r\n`;
+  `deviceAuthUuid,sId,ts,val,lat,long${hasArrival ? ',arrivedTs,nth' : ''}\r\n`;
 
 const bucketItems = (rows: ExportBucket[]) => JSON.stringify(rows).slice(1, -1);
 

@@ -52,6 +52,15 @@ const DeviceMeasurement = z
           'With `columns=arrivedTs`: when the value counts as arrived; null if that is not known, as of imported values ' +
           'and of those that versions up to 0.4.0 stored.',
       }),
+    nth: z
+      .int()
+      .nullable()
+      .optional()
+      .meta({
+        description:
+          'With `columns=arrivedTs`: its place among what arrived in that millisecond; −1 − place if the service gave it ' +
+          'its time.',
+      }),
   })
   .meta({ id: 'DeviceMeasurement' });
 
@@ -197,8 +206,8 @@ export const ExportQuery = z
       .optional()
       .meta({
         description:
-          'arrivedTs: adds to each point when it counts as arrived (`arrivedTs`; in CSV the last column). Not with ' +
-          '`bucket` or `shape=columns`.',
+          'arrivedTs: adds to each point when it counts as arrived (`arrivedTs`), and its place among what arrived then ' +
+          '(`nth`); in CSV the last columns. Not with `bucket` or `shape=columns`.',
       }),
   })
   .superRefine(needDevices)

@@ -1,19 +1,9 @@
 import type { RecordedEvent } from '../contract/event.ts';
 import type { Alarm, RuleOptions } from '../alarms/rules.ts';
 import type { Purpose } from '../contract/purpose.ts';
-import type { CopySource } from '../db/database.ts';
-import type { Sql } from '../db/sql.ts';
 import { compileProfile, type Profile } from '../engine/compile.ts';
 import type { Listening } from '../engine/last-seen.ts';
-import {
-  type AlarmSpan,
-  type Arrivals,
-  hasBreak,
-  listRecordedAlarms,
-  listRecordedFirings,
-  mostCompared,
-  walkMeasured,
-} from './history.ts';
+import { type Arrivals, type History, mostCompared } from './history.ts';
 import { type Caveat, Player } from './player.ts';
 
 /** A backtest whose request was checked. Times in ms; `endTs` is inclusive. */
@@ -47,7 +37,7 @@ const listeningKnownMs = 31 * dayMs;
  * nothing to give yet, after a piece of work. `nowTs`: the service's time. `read` counts measurements that were read.
  */
 export async function* runBacktest(
-  sql: CopySource,
+  history: History,
   backtest: Backtest,
   nowTs: number,
   read: { values: number },
@@ -60,7 +50,7 @@ export async function* runBacktest(
   const total = { devices: 0, values: 0, firings: 0, moves: 0, alarms: 0, differences: 0 };
   yield { kind: 'started', playedFromTs, startTs, endTs, devices: devices.length };
   for (const device of devices) {
-    const run: DeviceRun = { sql, backtest, device, playedFromTs, nowTs, read };
+    const run: DeviceRun = { history, backtest, device, playedFromTs, nowTs, read };
     const summary = yield* runDevice(run, profile, other);
     total.devices += 1;
     for (const name of ['values', 'firings', 'moves', 'alarms', 'differences'] as const)
@@ -100,7 +90,7 @@ function longestTimeOf({ purposes }: Profile): number {
 }
 
 type DeviceRun = {
-  sql: CopySource;
+  history: History;
   backtest: Backtest;
   device: Backtest['devices'][number];
   playedFromTs: number;
@@ -122,14 +112,14 @@ async function* runDevice(
   profile: Profile,
   other: Profile | null,
 ): AsyncGenerator<Line | null, DeviceSummary> {
-  const { sql, backtest, device, playedFromTs, nowTs } = run;
+  const { history, backtest, device, playedFromTs, nowTs } = run;
   const { against, startTs, endTs } = backtest;
   const range = { fromTs: startTs, untilTs: endTs + 1 };
   const caveats = new Set<BacktestCaveat>();
   const isTimed = profile.isTimed || other?.isTimed === true;
   if (isTimed && (!device.listening || playedFromTs < nowTs - listeningKnownMs))
     caveats.add('listening-unknown');
-  if (await hasBreak(sql, device.id, { ...range, fromTs: playedFromTs }))
+  if (await history.hasBreak(device.id, { ...range, fromTs: playedFromTs }))
     caveats.add('clock-break');
   const count = { values: 0, firings: 0, moves: 0, alarms: 0, differences: 0 };
   const own: Side = { firings: [], alarms: [] };
@@ -150,7 +140,7 @@ async function* runDevice(
       count.values += played.values;
       yield null;
     }
-  } else Object.assign(theirs, await listRecorded(sql, device.id, range));
+  } else Object.assign(theirs, await listRecorded(history, device.id, range));
   if (
     [own, theirs].some(
       ({ firings, alarms }) => Math.max(firings.length, alarms.length) >= mostCompared,
@@ -171,11 +161,9 @@ async function* runDevice(
 /** What is compared of a profile, or of what was recorded. */
 type Side = { firings: Spanned[]; alarms: Spanned[] };
 
-async function listRecorded(sql: Sql, deviceId: number, range: Arrivals): Promise<Side> {
-  const firings = await listRecordedFirings(sql, deviceId, range);
-  const alarms = await listRecordedAlarms(sql, deviceId, range);
-  const toSpanned = ({ sinceTs: ts, ...alarm }: AlarmSpan): Spanned => ({ ...alarm, ts });
-  return { firings, alarms: alarms.map(toSpanned) };
+async function listRecorded(history: History, deviceId: number, range: Arrivals): Promise<Side> {
+  const { firings, alarms } = await history.listRecorded(deviceId, range);
+  return { firings, alarms: alarms.map(({ sinceTs: ts, ...alarm }) => ({ ...alarm, ts })) };
 }
 
 /** So many values are played between two looks at what resulted. */
@@ -183,7 +171,7 @@ const valuesAtOnce = 5_000;
 
 /** Plays a profile on a device. Adds to `side` what lies in the range, and gives it as lines now and then. */
 async function* playDevice(
-  { sql, backtest, device, playedFromTs, read }: DeviceRun,
+  { history, backtest, device, playedFromTs, read }: DeviceRun,
   profile: Profile,
   side: Side,
   caveats: Set<BacktestCaveat>,
@@ -198,7 +186,7 @@ async function* playDevice(
   const senses = [...profile.senses.keys()];
   const arrivals = { fromTs: playedFromTs, untilTs: endTs + 1 };
   let values = 0;
-  for await (const piece of walkMeasured(sql, device.id, arrivals, senses)) {
+  for await (const piece of history.walk(device.id, arrivals, senses)) {
     if (!piece.areKnown) caveats.add('no-arrivals');
     for (let at = 0; at < piece.count;) {
       const end = piece.endOf(at, valuesAtOnce);

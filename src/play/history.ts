@@ -10,6 +10,33 @@ export type Arrivals = { fromTs: number; untilTs: number };
 
 const dayMs = 86_400_000;
 
+/** What backtests read of devices, by the device's number. */
+export type History = {
+  /** Whether arrivals came twice in that range, because the clock was set back. */
+  hasBreak(deviceId: number, arrivals: Arrivals): Promise<boolean>;
+  /** What was measured of these senses in that range, piece by piece. A piece is valid until the next one. */
+  walk(
+    deviceId: number,
+    arrivals: Arrivals,
+    senses: readonly string[],
+  ): AsyncIterable<Measurements>;
+  /** What was recorded of what arrived in that range. */
+  listRecorded(
+    deviceId: number,
+    arrivals: Arrivals,
+  ): Promise<{ firings: RecordedFiring[]; alarms: AlarmSpan[] }>;
+};
+
+/** The history that the service stores. */
+export const storedHistory = (db: CopySource): History => ({
+  hasBreak: (deviceId, arrivals) => hasBreak(db, deviceId, arrivals),
+  walk: (deviceId, arrivals, senses) => walkMeasured(db, deviceId, arrivals, senses),
+  listRecorded: async (deviceId, arrivals) => ({
+    firings: await listRecordedFirings(db, deviceId, arrivals),
+    alarms: await listRecordedAlarms(db, deviceId, arrivals),
+  }),
+});
+
 /** A device's inputs in that range, in their order. */
 async function listInputs(
   sql: Sql,
@@ -187,7 +214,7 @@ export async function playRecorded(
 }
 
 /** What a device measured in that range, piece by piece, for profiles that were not installed. */
-export async function* walkMeasured(
+async function* walkMeasured(
   db: CopySource,
   deviceId: number,
   arrivals: Arrivals,
@@ -200,8 +227,7 @@ export async function* walkMeasured(
   });
 }
 
-/** Whether arrivals of the device came twice in that range, because the clock was set back. */
-export async function hasBreak(
+async function hasBreak(
   sql: Sql,
   deviceId: number,
   { fromTs, untilTs }: Arrivals,
@@ -219,7 +245,7 @@ export async function hasBreak(
 }
 
 /** An alarm as it is compared: open if `closedTs` is null. Times in ms. */
-export type AlarmSpan = {
+type AlarmSpan = {
   puId: number;
   stId: number;
   evId: number;
@@ -227,13 +253,15 @@ export type AlarmSpan = {
   closedTs: number | null;
 };
 
+type RecordedFiring = { puId: number; stId: number; evId: number; ts: number };
+
 /** The sense events that were recorded of what arrived in that range. */
-export async function listRecordedFirings(
+async function listRecordedFirings(
   sql: Sql,
   deviceId: number,
   { fromTs, untilTs }: Arrivals,
-): Promise<{ puId: number; stId: number; evId: number; ts: number }[]> {
-  const { rows } = await sql.query<{ puId: number; stId: number; evId: number; ts: number }>({
+): Promise<RecordedFiring[]> {
+  const { rows } = await sql.query<RecordedFiring>({
     name: 'play-recorded-firings',
     text: `
       select (body->'cause'->'engine'->>'puId')::integer as "puId",
@@ -251,7 +279,7 @@ export async function listRecordedFirings(
 }
 
 /** The alarms of a device that began in that range, by the time of their first firing. */
-export async function listRecordedAlarms(
+async function listRecordedAlarms(
   sql: Sql,
   deviceId: number,
   { fromTs, untilTs }: Arrivals,

@@ -5,6 +5,7 @@ import { saveProgress } from '../jobs/jobs.ts';
 import { monotonicClock } from '../lib/clock.ts';
 import { pause } from '../lib/wait.ts';
 import { type Backtest, runBacktest } from './backtest.ts';
+import { storedHistory } from './history.ts';
 import { type LineKind, lists, mostLines, othersWait } from './store.ts';
 
 /*
@@ -49,7 +50,7 @@ export async function keepBacktest(db: Database, work: KeptWork): Promise<KeptEn
     await keeper.clear();
     let workedMs = beganMs;
     let before = 0;
-    for await (const line of runBacktest(db, backtest, nowTs, read)) {
+    for await (const line of runBacktest(storedHistory(db), backtest, nowTs, read)) {
       if (line === null) {
         if (keeper.isDue) await keeper.save(read.values - before);
         await pause(Math.min(longestRestMs, monotonicClock() - workedMs), goingOn);

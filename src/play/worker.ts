@@ -3,6 +3,7 @@ import { type DatabaseOptions, openDatabase } from '../db/database.ts';
 import { kindOf } from '../db/errors.ts';
 import { messageOf } from '../lib/thrown.ts';
 import { type Backtest, runBacktest } from './backtest.ts';
+import { storedHistory } from './history.ts';
 import { keepBacktest, type KeptEnd, type KeptWork } from './keep.ts';
 
 /*
@@ -45,7 +46,7 @@ if ('kept' in work) {
   await db.close();
 } else {
   const read = { values: 0 };
-  const lines = runBacktest(db, work.backtest, work.nowTs, read);
+  const lines = runBacktest(storedHistory(db), work.backtest, work.nowTs, read);
 
   const readBlock = async (): Promise<BacktestBlock> => {
     let text = '';

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCommandHandOver } from '../../src/commands/hand-over.ts';
 import { findAnsweredCommands, saveCommandAnswers } from '../../src/commands/answers.ts';
@@ -143,6 +144,26 @@ describe('a command', () => {
       device.deviceId,
     ]);
     expect(rows).toEqual([]);
+  });
+
+  test('is refused while a process of an earlier version runs', async () => {
+    const device = await app.device(token);
+    const earlier = new pg.Client({
+      connectionString: app.database.url,
+      application_name: 'sensorium-0a1b2c3d',
+    });
+    await earlier.connect();
+    await expect(give(device, 'early')).rejects.toMatchObject({ code: 'conflict' });
+    await earlier.end();
+    const later = () => give(device, 'later');
+    await expect
+      .poll(() =>
+        later().then(
+          () => 'given',
+          () => 'refused',
+        ),
+      )
+      .toBe('given');
   });
 
   test('that somebody changed since it was read is not overwritten', async () => {

@@ -44,9 +44,9 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     const { measurements } = await json(device.accountId, `${query}&columns=arrivedTs`);
     const of = { deviceAuthUuid: device.uuid, sId: '0x1' };
     expect(measurements).toEqual([
-      { ...of, val: 1, ts: t0, arrivedTs: t0 + 70 },
-      { ...of, val: { lat: 52.5, long: -13.25 }, ts: t0 + 1, arrivedTs: t0 + 70 },
-      { ...of, val: 3, ts: t0 + 2, arrivedTs: null },
+      { ...of, val: 1, ts: t0, arrivedTs: t0 + 70, nth: null },
+      { ...of, val: { lat: 52.5, long: -13.25 }, ts: t0 + 1, arrivedTs: t0 + 70, nth: 1 },
+      { ...of, val: 3, ts: t0 + 2, arrivedTs: null, nth: null },
     ]);
     const plain = await json(device.accountId, query);
     expect(plain.measurements[0]).toEqual({ ...of, val: 1, ts: t0 });
@@ -55,10 +55,10 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     ).text();
     const start = `${device.uuid},0x1,`;
     expect(csv.split('\r\n')).toEqual([
-      'deviceAuthUuid,sId,ts,val,lat,long,arrivedTs',
-      `${start}${t0},1,,,${t0 + 70}`,
-      `${start}${t0 + 1},,52.5,-13.25,${t0 + 70}`,
-      `${start}${t0 + 2},3,,,`,
+      'deviceAuthUuid,sId,ts,val,lat,long,arrivedTs,nth',
+      `${start}${t0},1,,,${t0 + 70},`,
+      `${start}${t0 + 1},,52.5,-13.25,${t0 + 70},1`,
+      `${start}${t0 + 2},3,,,,`,
       '',
     ]);
     for (const more of ['shape=columns', 'bucket=1h']) {

@@ -3,7 +3,7 @@ import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { CopySource } from '../../src/db/database.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { Profile } from '../../src/engine/compile.ts';
-import { type Arrivals, playRecorded, walkMeasured } from '../../src/play/history.ts';
+import { type Arrivals, playRecorded, storedHistory } from '../../src/play/history.ts';
 import { Player } from '../../src/play/player.ts';
 
 /** Events in the order in which they happened, and alarms, as they are compared. */
@@ -88,7 +88,7 @@ export function playedAs(
   player.begin(profile, fromTs);
   const senses = [...profile.senses.keys()];
   const play = async (one: Player, arrivals: Arrivals) => {
-    for await (const piece of walkMeasured(db, device.deviceId, arrivals, senses))
+    for await (const piece of storedHistory(db).walk(device.deviceId, arrivals, senses))
       one.measure(piece, 0, piece.count);
   };
   const pieces = { device, profileOf: () => profile, fromTs, untilTs, closedTs: untilTs, cuts };

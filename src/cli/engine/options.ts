@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Readable } from 'node:stream';
+import type { parseArgs } from 'node:util';
 import type { z } from 'zod';
 import { Purpose } from '../../contract/purpose.ts';
 import { joinWarnings, warnOfActions, warnOfUnknown } from '../../contract/warnings.ts';
@@ -16,6 +17,16 @@ export type Options =
   | { kind: 'vectors'; folder: string; isJson: boolean }
   | { kind: 'answers'; folder: string }
   | {
+      kind: 'history';
+      /** An export of measurements, and files with purposes. */
+      file: string;
+      purposes: string[];
+      /** Files with the purposes of the profile to compare with; none: nothing is compared. */
+      against: string[];
+      startTs: number | null;
+      endTs: number | null;
+    }
+  | {
       kind: 'play';
       files: string[];
       /** A file with the stream; null: standard input. */
@@ -29,6 +40,11 @@ export type Options =
 const flags = {
   vectors: { type: 'string' },
   answers: { type: 'string' },
+  history: { type: 'string' },
+  purposes: { type: 'string', multiple: true },
+  against: { type: 'string', multiple: true },
+  start: { type: 'string' },
+  end: { type: 'string' },
   stream: { type: 'string' },
   installed: { type: 'string' },
   until: { type: 'string' },
@@ -55,12 +71,31 @@ export function parseOptions(args: string[]): Options {
       ? { kind: 'answers', folder: answers ?? '' }
       : { kind: 'vectors', folder: vectors, isJson };
   }
+  if (values.history !== undefined) return historyOptions(values, files);
+  const [only] = (['purposes', 'against', 'start', 'end'] as const).filter((one) => values[one]);
+  if (only) throw new UsageError(`--${only} belongs to --history.`);
   if (files.length === 0) {
     throw new UsageError('No purpose given: name a file, for example examples/freezer.json.');
   }
   const installedTs = timeOf('installed', values.installed);
   const untilTs = timeOf('until', values.until);
   return { kind: 'play', files, stream, isJson, explains: explain, installedTs, untilTs };
+}
+
+type Given = ReturnType<typeof parseArgs<{ options: typeof flags }>>['values'];
+
+function historyOptions(values: Given, files: string[]): Options {
+  const { history: file = '', purposes = [], against = [] } = values;
+  const known = new Set(['history', 'purposes', 'against', 'start', 'end', 'json']);
+  const other = Object.keys(values).find((name) => !known.has(name));
+  if (other !== undefined) throw new UsageError(`--${other} cannot be combined with --history.`);
+  if (files.length > 0 || purposes.length === 0)
+    throw new UsageError('--history: name the purposes with --purposes FILE.');
+  const startTs = timeOf('start', values.start);
+  const endTs = timeOf('end', values.end);
+  if (startTs !== null && endTs !== null && endTs < startTs)
+    throw new UsageError('--end: expected a time after --start.');
+  return { kind: 'history', file, purposes, against, startTs, endTs };
 }
 
 function timeOf(name: string, text: string | undefined): number | null {
@@ -76,6 +111,7 @@ export const help = `Runs the purpose engine alone: shows what a purpose does wi
 
 Usage:
   npm run engine -- FILE… [options] < stream.ndjson
+  npm run engine -- --history EXPORT --purposes FILE [--against FILE] [--start TIME] [--end TIME]
   npm run engine -- --vectors FOLDER [--json]
   npm run engine -- --answers FOLDER
 
@@ -96,6 +132,13 @@ and a tick, which time alone completes, happens when it is due.
   --until TIME      Let time pass after the last line, up to TIME.
   --explain         At the end, show what each cause of the live events waits for.
   --json            Print one line of JSON for each thing that happens, instead of text.
+
+  --history EXPORT  Play purposes on what devices measured, as POST /v2/backtests does: an export of GET
+                    /v2/measurements with columns=arrivedTs, as CSV or NDJSON. Prints the same lines.
+  --purposes FILE   The purposes; several files form one profile.
+  --against FILE    Also say how another profile differs.
+  --start TIME      What arrived from then on counts (default: all)
+  --end TIME        until then (default: as the last value arrived).
 
   A TIME is in milliseconds since 1970, or 2026-11-23T08:00:00Z.
 

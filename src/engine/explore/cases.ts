@@ -21,8 +21,9 @@ type CaseStep =
 /** A test of an engine: what it must do with purposes and measurements, in the form of test/vectors. */
 type Case = { rule: string; purposes: Purpose[]; steps: CaseStep[]; ends: Place };
 
-/** The most steps of all cases together: what needs more is left out. */
-const mostSteps = 20_000;
+/** The most steps of all cases together, and the most text of their purposes: what needs more is left out. */
+const mostSteps = 10_000;
+const mostLength = 1_000_000;
 
 /** A case for each different stream of what was found: how events fire, how alarms end, how states are left. */
 export function casesOf(purposes: readonly Purpose[], { events, states }: Explored): Case[] {
@@ -38,12 +39,13 @@ export function casesOf(purposes: readonly Purpose[], { events, states }: Explor
   ];
   const known = new Set<string>();
   const cases: Case[] = [];
+  const most = Math.max(1, Math.floor(mostLength / JSON.stringify(all).length));
   let left = mostSteps;
   for (const { claim, rule } of claims) {
     if (claim?.is !== 'witnessed') continue;
     const stream = JSON.stringify(claim.steps);
     left -= claim.steps.reduce((sum, { times = 1 }) => sum + times, 0);
-    if (known.has(stream) || left < 0) continue;
+    if (known.has(stream) || left < 0 || cases.length >= most) continue;
     known.add(stream);
     cases.push({ rule, purposes: all, ...play(profile, claim.steps) });
   }

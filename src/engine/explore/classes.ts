@@ -10,16 +10,23 @@ import { judge } from '../thresholds.ts';
 /** The values that a sense can have; absent: all. */
 export type Bounds = Pick<Sense, 'min' | 'max'>;
 
-/** One value for each class of answers of some causes of one sense. `isWhole`: no class is missing. */
-type Classes = { values: Measurement['val'][]; isWhole: boolean };
+/**
+ * One value for each class of answers of some causes of one sense. `isWhole`: no class is missing. `effort`: what it
+ * took, in causes that judge a measurement.
+ */
+type Classes = { values: Measurement['val'][]; isWhole: boolean; effort: number };
 
-/** Of more numbers than these, not all are tried. */
-const mostNamed = 400;
+/** The most effort that goes into the classes of a sense. Of more numbers than it allows, not all are tried. */
+const mostEffort = 100_000;
+/** About how many numbers are tried for each that causes name. */
+const triedPerCorner = 9;
 
 /** A value for each way in which these causes of one sense can judge a value; those with the shortest text. */
 export function classesOf(causes: readonly CompiledCause[], bounds: Bounds = {}): Classes {
   const numeric = causes.filter(({ reads }) => reads === 'numbers' || reads === 'anything');
   const named = new Set(numeric.flatMap(cornersOf));
+  const weight = causes.reduce((sum, { cost }) => sum + cost, 0);
+  const mostNamed = Math.ceil(mostEffort / (triedPerCorner * (weight + 1)));
   const corners = [...named].slice(0, mostNamed);
   const numbers = numeric.length === 0 ? [] : numbersAmong(corners, bounds);
   const remembering = numeric.some(({ relative, time }) => relative || time?.over);
@@ -46,6 +53,7 @@ export function classesOf(causes: readonly CompiledCause[], bounds: Bounds = {})
   return {
     values: [...found.values()],
     isWhole: !remembering && named.size <= mostNamed && hasAllPlaces,
+    effort: Math.ceil((numbers.length + places.length) * weight),
   };
 }
 

@@ -117,6 +117,7 @@ class Exploration {
     while (this.#wanted.size > 0 && this.#effort < this.#mostEffort) {
       let node: Node | null = start;
       for (let count = 0; node && count < mostSteps; count++) {
+        if (this.#effort >= this.#mostEffort) return;
         const steps = this.#stepsAt(node);
         const step: WitnessStep | undefined = steps[this.#below(steps.length)];
         if (!step) break;
@@ -151,7 +152,7 @@ class Exploration {
   /** The steps without those that are not needed. */
   #shortened(aim: string, given: WitnessStep[]): WitnessStep[] {
     let steps = given;
-    for (let at = steps.length - 2; at >= 0; at--) {
+    for (let at = steps.length - 2; at >= 0 && this.#effort < this.#mostEffort; at--) {
       const fewer = this.#upTo(aim, steps.toSpliced(at, 1));
       if (fewer) steps = fewer;
       at = Math.min(at, steps.length - 1);
@@ -180,6 +181,7 @@ class Exploration {
     if (!steps) {
       const found = stepsOf(liveAt(this.#profile, runtime), this.#bounds);
       this.#isWhole &&= found.isWhole;
+      this.#effort += found.effort;
       this.#steps.set(place, (steps = found.steps));
     }
     const dueTs = dueTsOf(this.#profile, node);
@@ -291,8 +293,9 @@ export function liveAt(profile: Profile, { puId, stId }: Place): LiveEvent[] {
 function stepsOf(
   live: readonly LiveEvent[],
   bounds: ReadonlyMap<string, Bounds>,
-): { steps: WitnessStep[]; isWhole: boolean } {
+): { steps: WitnessStep[]; isWhole: boolean; effort: number } {
   let isWhole = true;
+  let effort = 0;
   const steps: WitnessStep[] = [];
   const causes = live.flatMap((event) => event.causes);
   for (const [sId, reading] of Map.groupBy(causes, (cause) => cause.sId)) {
@@ -303,6 +306,7 @@ function stepsOf(
       bounds.get(sId),
     );
     isWhole &&= classes.isWhole;
+    effort += classes.effort;
     // Any value ends a silence.
     const values = classes.values.length === 0 ? [0] : classes.values;
     const counts = new Set([1, ...reading.flatMap(countsOf)]);
@@ -311,7 +315,11 @@ function stepsOf(
         for (const val of values) steps.push({ afterMs, sId, val, ...(times > 1 && { times }) });
   }
   // What is short and simple is tried first, and so found.
-  return { steps: steps.toSorted((one, other) => lengthOf(one) - lengthOf(other)), isWhole };
+  return {
+    steps: steps.toSorted((one, other) => lengthOf(one) - lengthOf(other)),
+    isWhole,
+    effort,
+  };
 }
 
 const lengthOf = ({ afterMs, times = 1 }: WitnessStep) => times * afterMs;

@@ -137,8 +137,10 @@ function constantly(
   for (const { reached, puId, stId } of states) {
     if (reached.is !== 'witnessed') continue;
     const causes = liveAt(profile, { puId, stId }).flatMap((event) => event.causes);
-    for (const [sId, reading] of Map.groupBy(causes, (cause) => cause.sId))
-      for (const val of classesOf(reading, bounds.get(sId)).values) {
+    for (const [sId, reading] of Map.groupBy(causes, (cause) => cause.sId)) {
+      const classes = classesOf(reading, bounds.get(sId));
+      effort += classes.effort;
+      for (const val of classes.values) {
         if (effort > mostEffort) return [...found.values()];
         const same = { afterMs: everyMs, sId, val };
         const played = repeat(profile, reached.steps, same);
@@ -162,6 +164,7 @@ function constantly(
           add('told-often', paths.get(`${placeKey(name)}/${name.evId}`), what, often);
         }
       }
+    }
   }
   return [...found.values()];
 }
@@ -178,9 +181,13 @@ function repeat(
   same: WitnessStep,
 ): { shown: string[]; effort: number } {
   let node = startNode(profile);
-  for (const step of before) node = walk(profile, node, step).node ?? node;
   const shown: string[] = [];
   let effort = 0;
+  for (const step of before) {
+    const walked = walk(profile, node, step);
+    effort += walked.effort;
+    node = walked.node ?? node;
+  }
   for (let count = 0; count < often; count++) {
     const walked = walk(profile, node, same);
     effort += walked.effort;

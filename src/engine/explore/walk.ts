@@ -61,12 +61,17 @@ type Walked = { node: Node | null; shown: string[]; effort: number };
 /** States may move a device back and forth while time passes. A step with more moves than these is not tried. */
 const mostMoves = 32;
 /** What a step costs beside what the engine does for it, in causes that judge a measurement. */
-const effortOfStep = 100;
+const effortOfEach = 100;
+
+/** How many causes are live. */
+const weightAt = ({ purposes }: Profile, { puId, stId }: Place): number =>
+  purposes.get(puId)?.states.get(stId)?.weight.causes ?? 0;
 
 /** Does a step. Measurements that repeat end with the first that fires, or ends, something. */
 export function walk(profile: Profile, from: Node, step: WitnessStep): Walked {
   const { sId, val, afterMs, times = 1 } = step;
   let { runtime, nowTs } = from;
+  const effortOfStep = effortOfEach + 4 * weightAt(profile, runtime);
   let count = 0;
   let effort = 0;
   const outcomes: Evaluated[] = [];

@@ -1,4 +1,4 @@
-import { answerCommand, type CommandAnswer } from '../../contract/command.ts';
+import { answerCommand, type CommandAnswer, isWaiting } from '../../contract/command.ts';
 import { commandKey, costs, type DeviceState, type MessageScope } from './model.ts';
 
 /** Applies a device's answer to a command. An answer to a command that the device does not have is a rejection. */
@@ -21,8 +21,9 @@ export function applyCommandAnswer(
     outcome?.repeat();
     return deviceState;
   }
+  const isNextDue = isWaiting(command.after.state) && !isWaiting(after.state);
   command.after = after;
   outcome?.store();
-  rows.effects.push({ kind: 'command', device, commandId });
+  rows.effects.push({ kind: 'command', device, commandId, isNextDue });
   return deviceState;
 }

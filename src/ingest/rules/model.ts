@@ -91,8 +91,8 @@ export type ClockRow = { deviceId: number; sId: string; state: Watermark | Remar
 /** What happens after the commit without a row: a message to the device, or a profile to hand over. */
 type Effect =
   | { kind: 'down'; uuid: string; message: Downlink }
-  /** The device answered a command: another one may be due. */
-  | { kind: 'command'; device: DeviceIdentity; commandId: string }
+  /** The device answered a command. `isNextDue`: it no longer waits, so that another one may be due. */
+  | { kind: 'command'; device: DeviceIdentity; commandId: string; isNextDue: boolean }
   | { kind: 'hand-over'; device: DeviceIdentity }
   /** The device asked for the time, which is read when the answer is sent. */
   | { kind: 'time'; uuid: string; request: TimeRequest };

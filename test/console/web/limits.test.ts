@@ -170,6 +170,10 @@ test('a limit applies in a chart from when its profile did; one of before, betwe
     { profile: installed, alarms: [] },
   );
   expect(now?.text).toMatch(/^warm: above 8, since /);
+  // As the values of its sense are written.
+  const sense = { sId: '0x1', unit: '°C', decimals: 1 };
+  const [fine] = limitsThen({ start: 0, end: 1_000 }, sense, { profile: installed, alarms: [] });
+  expect(fine?.text).toMatch(/^warm: above 8\.0\u00a0°C, since /);
 });
 
 test('a repeated message is not for the form; its number changes, and everything else stays', () => {

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { gapsIn } from '../../../src/console/web/pages/device/chart/points.ts';
-import { monthOf } from '../../../src/console/web/pages/record/record.ts';
+import { knownFrom, monthOf } from '../../../src/console/web/pages/record/record.ts';
 
 // What the page's modules look at when they are loaded.
 vi.hoisted(() =>
@@ -45,6 +45,15 @@ test.each([
     { start: 0, end: end * quarter },
   );
   expect(found.map(({ start, end }) => [start / quarter, end / quarter])).toEqual(gaps);
+});
+
+test.each([
+  ['it was added in the quarter of its first value', 7, 0, 7],
+  ['it had measured before', 40, 0, 0],
+  ['it has measured nothing', 7, undefined, 7],
+])('nothing is missed from a device before there was one: %s', (_, minutes, first, known) => {
+  const at = (of: number) => of * 60_000;
+  expect(knownFrom(at(minutes), first)).toBe(at(known));
 });
 
 const nowTs = Date.UTC(2026, 10, 27);

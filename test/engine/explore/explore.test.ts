@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Purpose } from '../../../src/contract/purpose.ts';
+import { Purpose } from '../../../src/contract/purpose.ts';
 import type { Place } from '../../../src/contract/values.ts';
 import { explore, type Explored } from '../../../src/engine/explore/explore.ts';
 import { runs } from '../../support/share.ts';
@@ -94,4 +94,45 @@ test('nor does time', () => {
     }),
     { numRuns: runs(400) },
   );
+});
+
+test('the largest purposes are explored too: what is tried is bounded, whatever it costs', () => {
+  const limit = (isGt: number, threshold?: object) => ({
+    sId: '0x1',
+    threshold,
+    thresholds: { isGt },
+  });
+  const states = Array.from({ length: 200 }, (_, s) => ({
+    stId: s + 1,
+    events: [
+      { evId: 1, causes: [limit(s)], actions: { engine: { gotoStId: ((s + 1) % 200) + 1 } } },
+    ],
+  }));
+  const global = Array.from({ length: 64 }, (_, evId) => ({
+    evId,
+    causes: Array.from({ length: 24 }, (__, c) => limit(evId * 24 + c)),
+  }));
+  const wide = Purpose.parse({
+    puId: 1,
+    initStId: 1,
+    states: [{ stId: 0, isGlobal: true, events: global }, ...states],
+  });
+  const long = Purpose.parse({
+    puId: 1,
+    initStId: 1,
+    states: [
+      {
+        stId: 1,
+        events: global.map(({ evId }) => ({
+          evId,
+          causes: [limit(evId, { count: 1_000 - evId })],
+        })),
+      },
+    ],
+  });
+  for (const purpose of [wide, long]) {
+    const { events, isWhole } = explore([purpose]);
+    expect(isWhole).toBe(false);
+    expect(events.filter(({ fires }) => fires.is === 'never')).toEqual([]);
+  }
 });

@@ -26,7 +26,7 @@ export function App() {
     <>
       {/* Nothing that one person saw stays for another. */}
       <Shell key={account.accountAuthUuid}>{pageOf(pieces.value)}</Shell>
-      {value.ended && <SessionEnded onLeave={forgetEnded} />}
+      {value.ended && <SessionEnded email={value.ended.email} onLeave={forgetEnded} />}
     </>
   );
 }

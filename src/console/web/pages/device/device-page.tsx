@@ -245,6 +245,11 @@ const dayMs = 86_400_000;
 
 /** Not refusals: with the first two the values were stored; the others count what follows individual entries. */
 const remarks = ['unknown-member', 'events-not-recorded', 'more-of-message', 'more-of-minute'];
+/** A value with a unit of its own: a number of another unit looks like any other. */
+const isUnit = ({ reason, path = '' }: { reason: string; path?: string | undefined }) =>
+  reason === 'unknown-member' && /(^|\/)unit$/.test(path);
+const countRejected = (all: readonly { more?: number | undefined }[]) =>
+  all.reduce((sum, { more = 0 }) => sum + 1 + more, 0);
 const isRefusal = ({ reason }: { reason: string }) => !remarks.includes(reason);
 
 type TroubleProps = {
@@ -253,19 +258,22 @@ type TroubleProps = {
   latest: readonly LatestView[];
 };
 
-/** Why nothing arrives although the device tries: its login was refused, or its newest message was rejected. */
+/** What the device tried and was refused: its login, its newest message, or others of the last day. */
 export function Trouble({ uuid, senses, latest }: TroubleProps) {
   const { data } = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal), { everyMs });
-  const newest = useQuery(
-    `newest-rejection/${uuid}`,
-    async (signal) => (await listRejections(uuid, signal)).find(isRefusal) ?? null,
+  const rejections = useQuery(
+    `newest-rejections/${uuid}`,
+    (signal) => listRejections(uuid, signal),
     { everyMs },
   ).data;
   const refusedTs = data?.device.refusedTs;
   const storedTs = Math.max(0, ...latest.map(({ ts }) => ts));
-  const isRejected =
-    newest && newest.timestamp > Math.max(storedTs, clock.value - dayMs) ? newest : null;
-  if (refusedTs === undefined && !isRejected) return null;
+  const ofDay = rejections?.filter(({ timestamp }) => timestamp > clock.value - dayMs) ?? [];
+  const refused = ofDay.filter(isRefusal);
+  const [newest] = refused;
+  const isRejected = newest && newest.timestamp > storedTs ? newest : null;
+  const ofUnit = ofDay.find(isUnit);
+  if (refusedTs === undefined && !newest && !ofUnit) return null;
   return (
     <ul class="troubles">
       {refusedTs !== undefined && (
@@ -286,6 +294,26 @@ export function Trouble({ uuid, senses, latest }: TroubleProps) {
               why: describeRejection(isRejected, senses),
             })}
           </span>
+          <Link to={toTab('rejections')} class="link">
+            {t('trouble.what')}
+          </Link>
+        </li>
+      )}
+      {newest && !isRejected && (
+        <li class="trouble">
+          <Icon name="warn" />
+          <span>
+            {count('trouble.rejected', countRejected(refused))} {describeRejection(newest, senses)}
+          </span>
+          <Link to={toTab('rejections')} class="link">
+            {t('trouble.why')}
+          </Link>
+        </li>
+      )}
+      {ofUnit && (
+        <li class="trouble">
+          <Icon name="warn" />
+          <span>{t('trouble.unit', { ago: formatAgo(ofUnit.timestamp) })}</span>
           <Link to={toTab('rejections')} class="link">
             {t('trouble.what')}
           </Link>

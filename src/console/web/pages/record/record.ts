@@ -62,8 +62,7 @@ export async function loadMonth(
   ]);
   const days = Map.groupBy(byDay, ({ sId }) => sId);
   const quarters = Map.groupBy(byQuarter.toReversed(), ({ sId }) => sId);
-  // A device may have measured before it was added here.
-  const knownTs = Math.min(registeredTs, byQuarter.at(-1)?.ts ?? registeredTs);
+  const knownTs = knownFrom(registeredTs, byQuarter.at(-1)?.ts);
   const known = { start: Math.max(span.start, knownTs), end: span.end };
   const all = [...sensesOf(configuration).values()];
   const senses = all.flatMap((sense) => {
@@ -83,6 +82,11 @@ export async function loadMonth(
   const silent = all.filter(({ sId }) => !days.has(sId));
   const rest = { days: daysOf(span, zone), senses, silent, known, ...found };
   return { name, serial: serial ?? '', span, ...rest };
+}
+
+/** A device may have measured before it was added here, but not in the part of a quarter that was before that. */
+export function knownFrom(registeredTs: number, firstTs = registeredTs): number {
+  return firstTs + quarterMs > registeredTs ? registeredTs : firstTs;
 }
 
 function daysOf({ start, end }: Span, zone: string): string[] {

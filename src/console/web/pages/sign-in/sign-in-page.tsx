@@ -63,11 +63,11 @@ export function SignInPage({ view }: { view: View }) {
  * The session has ended elsewhere, or was too old. The page stays behind, with what was typed in it; only a
  * button drops that.
  */
-export function SessionEnded({ onLeave }: { onLeave: () => void }) {
+export function SessionEnded({ email, onLeave }: { email: string; onLeave: () => void }) {
   return (
     <Dialog title={t('signIn.ended')}>
       <p class="gate-hint">{t('signIn.endedHint')}</p>
-      <CredentialsForm isNew={false} submit={enter} prefix="again-" />
+      <CredentialsForm isNew={false} submit={enter} prefix="again-" email={email} />
       <p class="gate-others">
         <button type="button" class="link" onClick={onLeave}>
           {t('signIn.leave')}
@@ -138,10 +138,12 @@ type FormProps = {
   submit: (credentials: Credentials) => Promise<void>;
   /** Makes identifiers unique beside another form. */
   prefix?: string;
+  /** Whose session has ended. */
+  email?: string;
 };
 
 /** E-mail address and password, to sign in or to create an account. */
-function CredentialsForm({ isNew, submit, prefix = '' }: FormProps) {
+function CredentialsForm({ isNew, submit, prefix = '', email }: FormProps) {
   const form = useForm(
     (values) =>
       submit({ email: textOf(values, 'email').trim(), password: textOf(values, 'password') }),
@@ -154,7 +156,11 @@ function CredentialsForm({ isNew, submit, prefix = '' }: FormProps) {
         name="email"
         label={t('signIn.email')}
         prefix={prefix}
-        input={{ ...emailInput, autocomplete: 'username', autofocus: true }}
+        input={{
+          ...emailInput,
+          autocomplete: 'username',
+          ...(email === undefined ? { autofocus: true } : { defaultValue: email }),
+        }}
       />
       <PasswordField form={form} label={t('signIn.password')} isNew={isNew} prefix={prefix} />
       <Submit form={form}>{t(isNew ? 'signIn.register' : 'signIn.enter')}</Submit>

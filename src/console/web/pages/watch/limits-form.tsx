@@ -47,6 +47,16 @@ export function LimitsForm({ senses, rules, latest, onSave }: LimitsFormProps) {
           {t('watch.nothing')}
         </p>
       )}
+      <label class="field">
+        <span>{t('watch.severity')}</span>
+        <select name="severity">
+          {severities.map((each) => (
+            <option key={each} value={each} selected={each === rules.severity}>
+              {t(`severity.${each}`)}
+            </option>
+          ))}
+        </select>
+      </label>
       {senses.map((sense) => (
         <SenseLimits
           key={sense.sId}
@@ -74,16 +84,6 @@ export function LimitsForm({ senses, rules, latest, onSave }: LimitsFormProps) {
           ms === 0 ? t('watch.keep.none') : t('watch.keep.for', { time: formatDuration(ms) })
         }
       />
-      <label class="field">
-        <span>{t('watch.severity')}</span>
-        <select name="severity">
-          {severities.map((each) => (
-            <option key={each} value={each} selected={each === rules.severity}>
-              {t(`severity.${each}`)}
-            </option>
-          ))}
-        </select>
-      </label>
       <p class="fine">{t('watch.hint')}</p>
       <div>
         <Submit form={form}>{t('watch.save')}</Submit>

@@ -91,6 +91,10 @@ export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
     'Die Anmeldung des Geräts wurde abgewiesen ({ago}). Seitdem hat es sich nicht verbunden.',
   'trouble.why': 'Warum?',
   'trouble.message': 'Die neueste Nachricht des Geräts wurde abgelehnt ({ago}): {why}',
+  'trouble.rejected.one': '{count} Nachricht wurde in den letzten 24 Stunden abgelehnt:',
+  'trouble.rejected.other': '{count} wurden in den letzten 24 Stunden abgelehnt, die neueste:',
+  'trouble.unit':
+    'Das Gerät sendet eine Einheit mit seinen Werten ({ago}), die nicht gelesen wird: Die Zahlen werden in der Einheit der Einstellungen gespeichert.',
   'trouble.what': 'Was tun?',
   'why.noEvents': 'In diesem Zustand kann kein Ereignis eintreten',
   'why.one': 'Tritt ein, wenn dies gilt.',
@@ -304,6 +308,7 @@ export const chart: Record<keyof typeof enChart, string> = {
   'late.values.other': '{count} Werte kamen verspätet und wurden mit keiner Grenze verglichen:',
   'late.when': 'gemessen von {first} bis {last}, eingetroffen bis {arrived}.',
   'late.within': 'Keine Grenze des aktuellen Profils hätte einen davon gemeldet.',
+  'late.one': 'ein Wert, von {from}; wie lange es dauerte, ist nicht bekannt',
   'late.beyond': 'Die Grenzen des aktuellen Profils hätten gemeldet:',
   'chart.goneDevice': 'Entferntes Gerät',
   'chart.dropDevice': '{name} aus den Diagrammen entfernen',

@@ -79,6 +79,10 @@ export const deviceTabs = {
   'trouble.login': "The device's login was refused ({ago}), and it has not connected since.",
   'trouble.why': 'See why',
   'trouble.message': "The device's newest message was rejected ({ago}): {why}",
+  'trouble.rejected.one': '{count} message was rejected in the last 24 hours:',
+  'trouble.rejected.other': '{count} were rejected in the last 24 hours, the newest:',
+  'trouble.unit':
+    'The device sends a unit with its values ({ago}), which is not read: the numbers are stored in the unit of the settings.',
   'trouble.what': 'What to do',
   'why.noEvents': 'No event can fire in this state',
   'why.one': 'Fires when this holds.',
@@ -287,6 +291,7 @@ export const chart = {
   'late.values.other': '{count} values came late and were compared with no limit:',
   'late.when': 'measured from {first} to {last}, received by {arrived}.',
   'late.within': 'No limit of the current profile would have marked any of them.',
+  'late.one': 'one value, of {from}; how long it lasted is not known',
   'late.beyond': 'The limits of the current profile would have marked:',
   'chart.goneDevice': 'Removed device',
   'chart.dropDevice': 'Remove {name} from the charts',

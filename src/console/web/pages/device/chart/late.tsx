@@ -53,18 +53,20 @@ export function LateValues({ late, sense }: { late: LateSense; sense: Sense | un
           <ul>
             {all
               .slice(0, mostRuns)
-              .map(({ fromTs, toTs, extreme, limit: { eventName, above, below } }) => (
+              .map(({ fromTs, toTs, values, extreme, limit: { eventName, above, below } }) => (
                 <li key={`${eventName}/${fromTs}`}>
                   <strong>{eventName}</strong>{' '}
                   {t(above === undefined ? 'event.below' : 'event.above', {
                     limit: formatTyped(above ?? below ?? 0, { unit: sense?.unit }),
                   })}
                   {': '}
-                  {t('alarms.lasted', {
-                    from: time(fromTs),
-                    to: time(toTs),
-                    time: formatDuration(toTs - fromTs),
-                  })}
+                  {values === 1
+                    ? t('late.one', { from: time(fromTs) })
+                    : t('alarms.lasted', {
+                        from: time(fromTs),
+                        to: time(toTs),
+                        time: formatDuration(toTs - fromTs),
+                      })}
                   {', '}
                   {t(above === undefined ? 'alarms.least' : 'alarms.most', {
                     value: formatValue(extreme.val, sense),

@@ -8,6 +8,9 @@ import type { Span } from './points.ts';
 /** What values were compared with, from `start` to `end`. `text`: its event, and what is compared. */
 export type DrawnLimit = Span & { value: number; text: string; name: string; isAlarm: boolean };
 
+/** How its numbers are written. */
+type Sensed = { unit?: string | undefined; decimals?: number | undefined };
+
 const always = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -17,7 +20,7 @@ const always = Number.MAX_SAFE_INTEGER;
  */
 export function limitsIn(
   span: Span,
-  sense: { sId: string; unit?: string | undefined },
+  sense: Sensed & { sId: string },
   { profile, alarms }: { profile: CurrentProfile | null; alarms: readonly ListedAlarm[] },
 ): DrawnLimit[] {
   const own = alarms.filter(({ pId }) => pId === profile?.pId).map(beganOf);
@@ -42,7 +45,7 @@ function sayWhen({ text, start, end }: DrawnLimit, span: Span): string {
 
 /** Limits of profiles that are no longer installed: an alarm says what it was about. */
 function limitsOfThen(
-  { sId, unit }: { sId: string; unit?: string | undefined },
+  { sId, unit, decimals }: Sensed & { sId: string },
   profile: CurrentProfile | null,
   alarms: readonly ListedAlarm[],
 ): DrawnLimit[] {
@@ -53,7 +56,8 @@ function limitsOfThen(
     for (const condition of alarm.conditions) {
       if (condition.sId !== sId || !isPlain(condition.threshold)) continue;
       const name = alarm.eventName || t('chart.alarm');
-      for (const { value, text } of compared(condition.thresholds, name, condition.unit ?? unit)) {
+      const shown = { unit: condition.unit ?? unit, decimals };
+      for (const { value, text } of compared(condition.thresholds, name, shown)) {
         // The same profile held between two of its alarms.
         const key = `${alarm.pId}/${text}`;
         const known = found.get(key);
@@ -74,7 +78,7 @@ function limitsOfThen(
 /** Sums and relative limits have no place on the axis of the values. */
 function limitsOf(
   sId: string,
-  sense: { unit?: string | undefined },
+  sense: Sensed,
   profile: CurrentProfile | null,
 ): Omit<DrawnLimit, keyof Span>[] {
   const found = new Map<string, Omit<DrawnLimit, keyof Span>>();
@@ -86,7 +90,7 @@ function limitsOf(
       if (of !== sId || !isPlain(threshold)) continue;
       const name = own || t('event.unknown', { id: evId });
       const isAlarm = actions.alarm !== undefined;
-      for (const { value, text } of compared(thresholds, name, sense.unit))
+      for (const { value, text } of compared(thresholds, name, sense))
         found.set(text, { value, text, name, isAlarm });
     }
   }
@@ -94,11 +98,11 @@ function limitsOf(
 }
 
 /** The numbers that a value must be above or below, in words. */
-function compared(thresholds: Record<string, unknown>, name: string, unit: string | undefined) {
+function compared(thresholds: Record<string, unknown>, name: string, { unit, decimals }: Sensed) {
   return (['isGt', 'isLt'] as const).flatMap((which) => {
     const value = thresholds[which];
     if (typeof value !== 'number') return [];
-    const limit = formatTyped(value, { unit });
+    const limit = formatTyped(value, { unit, decimals });
     const text = t(which === 'isGt' ? 'event.above' : 'event.below', { limit });
     return [{ value, text: `${name}: ${text}` }];
   });
