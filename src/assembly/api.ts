@@ -295,7 +295,12 @@ async function listRoutes(
     ...alarms.listRoutes({ getDeviceId, ...jobs }),
     ...backtestRoutes({
       db,
-      exports,
+      // Slots of their own: they compute in between, and exports would wait for that.
+      exports: createExports({
+        limitOf: () => 1,
+        isGone: shared.disabled.has,
+        monotonicClock: shared.monotonicClock,
+      }),
       limitsOf,
       ...backtests,
       install,

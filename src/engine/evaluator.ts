@@ -1,6 +1,14 @@
 import type { EventName } from '../contract/event.ts';
 import type { Measurement } from '../contract/values.ts';
-import type { CauseReader, Evaluated, LiveEvent, Moment, Profile, Timed } from './compile.ts';
+import type {
+  CauseReader,
+  CompiledCause,
+  Evaluated,
+  LiveEvent,
+  Moment,
+  Profile,
+  Timed,
+} from './compile.ts';
 import { notBegun } from './begin.ts';
 import {
   collect,
@@ -24,6 +32,7 @@ import {
 import {
   collectTimed,
   dropOld,
+  dueTsOf,
   inOrder,
   isWaiting,
   type Tick,
@@ -209,13 +218,21 @@ class Ticker {
     const { state, purpose } = this.#live;
     if (!state?.timed.ticking.length && !purpose?.globalTimed.ticking.length) return noTicks;
     this.#nowTs = Math.max(this.#nowTs, untilTs);
+    const dueTs = this.nextDueTs();
+    if (dueTs === null || dueTs > untilTs) return noTicks;
     return this.#runAll(() => this.#listWaiting().filter(({ ts }) => ts <= untilTs), mostMoves);
   }
 
   /** Runs ticks that a measurement of that sense forces. They arrive with it. */
   runForcedBy(sId: string, { t, arrivedTs }: Moment): Evaluated[] {
     const { state, purpose } = this.#live;
-    if (!state?.timed.withRuns.has(sId) && !purpose?.globalTimed.withRuns.has(sId)) return noTicks;
+    const isAny =
+      this.#isAnyForced(state?.timed.withRuns.get(sId), sId, t) ||
+      this.#isAnyForced(purpose?.globalTimed.withRuns.get(sId), sId, t);
+    return isAny ? this.#runForcedBy(sId, t, arrivedTs) : noTicks;
+  }
+
+  #runForcedBy(sId: string, t: number, arrivedTs: WallMs): Evaluated[] {
     return this.#runAll(() =>
       this.#listOf(({ withRuns }) => withRuns.get(sId) ?? [])
         .filter(({ event: { causes }, index, t: completeT }) => {
@@ -226,11 +243,46 @@ class Ticker {
     );
   }
 
-  /** When the next one is due; null if nothing waits. */
+  /** When the next one is due; null if nothing waits. Most measurements ask this, so it makes no list. */
   nextDueTs(): number | null {
-    let next: number | null = null;
-    for (const { ts } of this.#listWaiting()) if (next === null || ts < next) next = ts;
-    return next;
+    const { state, purpose } = this.#live;
+    const own = this.#earliestOf(state?.timed.ticking, null);
+    const global = this.#earliestOf(purpose?.globalTimed.ticking, this.#live.place.stId);
+    const earliest = Math.min(own, global);
+    return earliest === Infinity ? null : earliest;
+  }
+
+  /** Infinity: none waits. Skips events of the state `except`. */
+  #earliestOf(events: LiveEvent[] | undefined, except: number | null): number {
+    let earliest = Infinity;
+    if (!events) return earliest;
+    for (const event of events) {
+      if (event.stId === except) continue;
+      const { causes } = event;
+      this.cost += costOfWaiting * causes.length;
+      const times = this.#live.draftOf(event).get(event.index)?.time?.causes;
+      if (!times) continue;
+      for (let at = 0; at < causes.length; at += 1) {
+        const ts = dueTsOf(causes[at] as CompiledCause, times[at], this.#listening, this.#nowTs);
+        if (ts < earliest) earliest = ts;
+      }
+    }
+    return earliest;
+  }
+
+  /** Whether a measurement of that sense at `t` comes after the end of a run. It may not count: see `runForcedBy`. */
+  #isAnyForced(events: LiveEvent[] | undefined, sId: string, t: number): boolean {
+    if (!events) return false;
+    for (const event of events) {
+      const { causes } = event;
+      const times = this.#live.draftOf(event).get(event.index)?.time?.causes;
+      if (!times) continue;
+      for (let at = 0; at < causes.length; at += 1) {
+        const run = times[at]?.run;
+        if (run?.due && !run.isComplete && run.due.t < t && causes[at]?.sId === sId) return true;
+      }
+    }
+    return false;
   }
 
   #listWaiting(): Tick[] {

@@ -308,13 +308,13 @@ function lettersOf(outcomes: number): number {
   return Math.ceil(outcomes / letterBits);
 }
 
-/** Reused for each text. */
-let scratch = Buffer.alloc(256);
+/** Reused for each text. Made when it is needed: the console's page has no Buffer, and encodes nothing. */
+let scratch: Buffer | null = null;
 
 /** The first `count` characters of a window's words as text, beginning with the lowest bits of the first word. */
 function encodeWords(words: number[], count: number): string {
   const length = words.length * lettersPerWord;
-  if (scratch.length < length) scratch = Buffer.alloc(2 * length);
+  if (scratch === null || scratch.length < length) scratch = Buffer.alloc(2 * length);
   const text = scratch;
   for (let index = 0, at = 0; index < words.length; index++, at += lettersPerWord) {
     const word = words[index] as number;

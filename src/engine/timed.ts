@@ -38,16 +38,15 @@ type Found = {
   agrees: boolean | null;
 };
 
-/** Adds a measurement to a cause's evidence. Returns whether it ends the event's episode. Changes `own`. */
+/** Adds a measurement to a cause's evidence. Returns whether it ends the event's episode. Changes `own` and `time`. */
 function takeOutcome(found: Found, time: CauseTime, given: GivenValue): boolean {
   const { event, index, draft, own, agrees } = found;
   const cause = event.causes[index] as CompiledCause;
-  const taking = agrees === null ? time : takeInto(found, cause, time, given);
-  const lately =
-    own.isInEpisode && agrees !== null && isAgedLenient(cause)
-      ? [...(time.lately ?? []), { t: found.t, agrees }].slice(-cause.windowLength)
-      : taking.lately;
-  setTime(own, index, { ...taking, lately });
+  if (agrees !== null) takeInto(found, cause, time, given);
+  if (own.isInEpisode && agrees !== null && isAgedLenient(cause))
+    time.lately = [...(time.lately ?? []), { t: found.t, agrees }].slice(-cause.windowLength);
+  const { lately } = time;
+  setTime(own, index, time);
   if (!own.isInEpisode || agrees === null) return false;
   if (!lately) return endsEpisode(draft, event, own, index, agrees);
   return lately.filter((outcome) => !outcome.agrees).length > cause.slack;
@@ -65,21 +64,23 @@ function isAgedLenient({ slack, time }: CompiledCause): boolean {
   return slack > 0 && (time?.maxAgeMs ?? null) !== null;
 }
 
+/** Changes `time`, which is new. */
 function takeInto(
   { event, index, draft, own, t, agrees }: Found,
   cause: CompiledCause,
   time: CauseTime,
   given: GivenValue,
-): CauseTime {
+): void {
   const { val, moment, once } = given;
   const { agreed } = once;
   const { forMs = null, noneForMs = null, maxAgeMs = null } = cause.time ?? {};
   if (noneForMs !== null) {
-    return { ...time, silence: { sinceTs: moment.arrivedTs, completeTs: null } };
+    time.silence = { sinceTs: moment.arrivedTs, completeTs: null };
+    return;
   }
   const window = draft.openCause(event, own, index);
   if (cause.relative && typeof val === 'number') window.baseline ??= val + 0;
-  const agreedT = agrees ? t : time.agreedT;
+  if (agrees) time.agreedT = t;
   const { matched } = window;
   const { keepsBegin } = cause;
   if (forMs !== null) countInRun(window, agrees ? agreed : undefined);
@@ -88,12 +89,10 @@ function takeInto(
     window.begun = begunAfter(keepsBegin, window, matched, agrees ? beganAt(given) : null);
   if (forMs !== null) {
     const asked = { forMs, needed: cause.needed };
-    const run = agrees ? goOn(time.run, asked, window.of, t, moment) : null;
-    return { ...time, agreedT, run };
+    time.run = agrees ? goOn(time.run, asked, window.of, t, moment) : null;
+  } else if (maxAgeMs !== null) {
+    time.outcomeTs = [...(time.outcomeTs ?? []), t].slice(-cause.windowLength);
   }
-  if (maxAgeMs === null) return { ...time, agreedT };
-  const outcomeTs = [...(time.outcomeTs ?? []), t].slice(-cause.windowLength);
-  return { ...time, agreedT, outcomeTs };
 }
 
 /** A run only counts its outcomes, all of which agreed. */
@@ -105,8 +104,10 @@ function countInRun(window: CauseEvidence, agreed: Agreed | undefined): void {
 }
 
 function setTime(own: EventEvidence, index: number, time: CauseTime): void {
-  const { newestT = null, causes = [] } = own.time ?? {};
-  own.time = { newestT, causes: causes.map((known, at) => (at === index ? time : known)) };
+  const { newestT = null, causes: before = [] } = own.time ?? {};
+  const causes = before.slice();
+  if (index < causes.length) causes[index] = time;
+  own.time = { newestT, causes };
 }
 
 /**
@@ -174,8 +175,10 @@ export function collectTimed(
     own ??= draft.open(event);
     dropOld(event, draft, own, t);
     const { agrees } = verdict;
-    // `own` no longer has what is too old.
-    const time = { ...(own.time?.causes[index] ?? noTime), ...pick(verdict.time), lastT: t };
+    // `own` no longer has what is too old. Written out, because most measurements come here, and a spread is slow.
+    const { agreedT, run, silence, outcomeTs, lately } = own.time?.causes[index] ?? noTime;
+    const { bins, compared } = verdict.time;
+    const time = { lastT: t, agreedT, compared, run, silence, bins, outcomeTs, lately };
     if (takeOutcome({ event, index, draft, own, t, agrees }, time, given)) ended = true;
     // Once more, because the new outcome itself may be too old to count.
     dropOld(event, draft, own, t);
@@ -197,8 +200,6 @@ export function timeOf(
   const last = indexes.map((index) => time?.causes[index]?.lastT ?? t);
   return Math.max(t, ...last);
 }
-
-const pick = ({ bins, compared }: CauseTime) => ({ bins, compared });
 
 /** Null if the cause does not evaluate such a value. */
 function judgeInTime(
@@ -242,9 +243,10 @@ export function holdsInTime(
 /** Sets what time members keep, and the number of causes that then hold. Changes and returns `own`. */
 export function withTime(event: LiveEvent, own: EventEvidence, time: EventTime): EventEvidence {
   own.time = time;
-  own.holding = event.causes.filter((cause, index) =>
-    holdsInTime(cause, own.causes[index], time.causes[index]),
-  ).length;
+  own.holding = 0;
+  const { causes } = event;
+  for (let at = 0; at < causes.length; at += 1)
+    if (holdsInTime(causes[at] as CompiledCause, own.causes[at], time.causes[at])) own.holding += 1;
   return own;
 }
 
@@ -348,17 +350,32 @@ export function ticksOf(
 }
 
 function dueOf(
-  { time: members }: CompiledCause,
-  { run, silence }: CauseTime,
+  cause: CompiledCause,
+  time: CauseTime,
   { listening, nowTs }: KnownListening,
 ): { t: number; ts: number } | null {
-  if (run?.due && !run.isComplete) {
-    return { t: run.due.t, ts: afterPauses(run.due.ts, pauseMs, listening, nowTs) };
-  }
-  if (!silence || silence.completeTs !== null || !members?.noneForMs) return null;
+  const ts = dueTsOf(cause, time, listening, nowTs);
+  if (ts === Infinity) return null;
+  const { run, silence } = time;
+  if (run?.due && !run.isComplete) return { t: run.due.t, ts };
+  const sinceTs = silence?.sinceTs ?? 0;
+  return { t: afterListening(sinceTs, cause.time?.noneForMs ?? 0, listening, nowTs), ts };
+}
+
+/** When the tick of a cause is due, ms; Infinity: it waits for none. */
+export function dueTsOf(
+  { time: members }: CompiledCause,
+  time: CauseTime | null | undefined,
+  listening: Listening,
+  nowTs: WallMs,
+): number {
+  if (!time) return Infinity;
+  const { run, silence } = time;
+  if (run?.due && !run.isComplete) return afterPauses(run.due.ts, pauseMs, listening, nowTs);
+  if (!silence || silence.completeTs !== null || !members?.noneForMs) return Infinity;
   const { noneForMs } = members;
   const t = afterListening(silence.sinceTs, noneForMs, listening, nowTs);
-  return { t, ts: afterPauses(t, Math.min(pauseMs, noneForMs), listening, nowTs) };
+  return afterPauses(t, Math.min(pauseMs, noneForMs), listening, nowTs);
 }
 
 /** By due time, then by when the evidence is complete. Stable. */

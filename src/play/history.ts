@@ -102,7 +102,6 @@ async function* walkPieces<T>(
 class MeasurementReader {
   readonly #db: CopySource;
   readonly #series: readonly Series[];
-  /** The hours of the range in which something came late, and the oldest time that did, ms. */
   readonly #lateHours: ReadonlyMap<number, number>;
   readonly #withUnknown: boolean;
   readonly #all = new Measurements();
@@ -127,14 +126,7 @@ class MeasurementReader {
     { senses, withUnknown }: { senses: readonly string[] | null; withUnknown: boolean },
   ): Promise<MeasurementReader> {
     const series = await listSeries(db, deviceId, senses);
-    const { rows } = await db.query<{ hour: number; oldestTs: number }>({
-      name: 'play-late-hours',
-      text: `
-        select hour, oldest_ts as "oldestTs" from late_arrival
-         where device_id = $1 and hour between $2 and $3`,
-      values: [deviceId, hourOf(fromTs), hourOf(untilTs)],
-    });
-    const lateHours = new Map(rows.map(({ hour, oldestTs }) => [hour, oldestTs]));
+    const lateHours = await listLateHours(db, deviceId, { fromTs, untilTs });
     return new MeasurementReader(db, series, lateHours, withUnknown);
   }
 
@@ -152,7 +144,7 @@ class MeasurementReader {
         select series_id, ts, val, long, arrived, nth
           from measurement
          where series_id in (${[...numbers.keys()].join()})
-           and ts >= ms_to_timestamp(${this.#oldestOf(fromTs, untilTs)})
+           and ts >= ms_to_timestamp(${oldestOf(this.#lateHours, { fromTs, untilTs })})
            and ts < ms_to_timestamp(${untilTs + dayMs})
            and (arrived >= ${fromTs} and arrived < ${untilTs}
                 ${this.#withUnknown ? `or arrived is null and ts >= ms_to_timestamp(${fromTs}) and ts < ms_to_timestamp(${untilTs})` : ''})
@@ -167,15 +159,30 @@ class MeasurementReader {
     all.sort();
     return all;
   }
+}
 
-  /** The oldest time that may have arrived in that range. */
-  #oldestOf(fromTs: number, untilTs: number): number {
-    let oldestTs = fromTs - hourMs;
-    if (this.#lateHours.size > 0)
-      for (let hour = hourOf(fromTs); hour <= hourOf(untilTs); hour += 1)
-        oldestTs = Math.min(oldestTs, this.#lateHours.get(hour) ?? oldestTs);
-    return oldestTs;
-  }
+/** The hours of that range in which something of the device came late, and the oldest time that did, ms. */
+async function listLateHours(
+  sql: Sql,
+  deviceId: number,
+  { fromTs, untilTs }: Arrivals,
+): Promise<ReadonlyMap<number, number>> {
+  const { rows } = await sql.query<{ hour: number; oldestTs: number }>({
+    name: 'play-late-hours',
+    text: `
+      select hour, oldest_ts as "oldestTs" from late_arrival
+       where device_id = $1 and hour between $2 and $3`,
+    values: [deviceId, hourOf(fromTs), hourOf(untilTs)],
+  });
+  return new Map(rows.map(({ hour, oldestTs }) => [hour, oldestTs]));
+}
+
+/** The oldest time that may have arrived in that range, ms. */
+function oldestOf(lateHours: ReadonlyMap<number, number>, { fromTs, untilTs }: Arrivals): number {
+  let oldestTs = fromTs - hourMs;
+  for (const [hour, lateTs] of lateHours)
+    if (hour >= hourOf(fromTs) && hour <= hourOf(untilTs)) oldestTs = Math.min(oldestTs, lateTs);
+  return oldestTs;
 }
 
 const hourOf = (ts: number) => Math.floor(ts / hourMs);
@@ -255,12 +262,13 @@ type AlarmSpan = {
 
 type RecordedFiring = { puId: number; stId: number; evId: number; ts: number };
 
-/** The sense events that were recorded of what arrived in that range. */
+/** The sense events that were recorded of what arrived in that range. Those without an arrival count by their `ts`. */
 async function listRecordedFirings(
   sql: Sql,
   deviceId: number,
   { fromTs, untilTs }: Arrivals,
 ): Promise<RecordedFiring[]> {
+  const late = await listLateHours(sql, deviceId, { fromTs, untilTs });
   const { rows } = await sql.query<RecordedFiring>({
     name: 'play-recorded-firings',
     text: `
@@ -270,10 +278,12 @@ async function listRecordedFirings(
              floor(extract(epoch from ts) * 1000)::bigint as ts
         from event
        where device_id = $1 and type = 'sense'
-         and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3)
+         and ts >= ms_to_timestamp($4) and ts < ms_to_timestamp($3::bigint + ${dayMs})
+         and coalesce((body->>'arrivedTs')::bigint, floor(extract(epoch from ts) * 1000)::bigint)
+             between $2::bigint and $3::bigint - 1
        order by ts, key
        limit ${mostCompared}`,
-    values: [deviceId, fromTs, untilTs],
+    values: [deviceId, fromTs, untilTs, oldestOf(late, { fromTs, untilTs })],
   });
   return rows;
 }

@@ -70,7 +70,7 @@ export function backtestRoutes(deps: BacktestDeps): Route[] {
         'What the candidate would have done in that range: firings, moves and alarms. With `against`, also how it ' +
         'differs. Nobody is notified. It goes on after the answer, as a job: `GET /v2/backtests/{backtestId}` shows how ' +
         'far it is, and what was found. With `Accept: application/x-ndjson` nothing is kept: the answer has the lines, ' +
-        'one device after the other, while they are made. An account runs one such at a time; it counts as an export.',
+        'one device after the other, while they are made. An account runs one such at a time.',
       tag: 'Backtests',
       auth: 'account',
       takesKey: true,

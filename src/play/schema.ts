@@ -176,6 +176,7 @@ export const BacktestLine = z
     z.object({ kind: z.literal('done'), devices: z.int(), ...counts }).meta({ id: 'BacktestDone' }),
   ])
   .meta({ id: 'BacktestLine' });
+export type BacktestLine = z.infer<typeof BacktestLine>;
 
 export const BacktestParams = z.object({
   backtestId: uuidParam.meta({ example: exampleIds.backtest }),

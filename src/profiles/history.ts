@@ -13,6 +13,7 @@ import {
   timestamp,
   timestampQuery,
 } from '../http/schema.ts';
+import { createFairRunner } from '../quotas/quotas.ts';
 import { MadeBy, sayMaker, type WrittenBy, writtenValues } from '../versions/versions.ts';
 
 /*
@@ -50,36 +51,51 @@ type Range = {
   limit: number;
 };
 
-/** Newest first: those that were in force at a time from `start` to `end`; null if the account has no such device. */
+/** Bytes of purposes that one page reads. */
+const mostPageBytes = 1024 * 1024;
+
+/**
+ * Newest first: those that were in force at a time from `start` to `end`, as many as fit into a page; null if the
+ * account has no such device. `isMore`: there are others.
+ */
 async function listSpans(
   db: Sql,
   accountId: number,
   uuid: string,
   { start, end, cursor, limit }: Range,
-): Promise<Row[] | null> {
-  const { rows } = await db.query<Row | { [K in keyof Row]: null }>(
+): Promise<{ page: Row[]; isMore: boolean } | null> {
+  type Found = Row & { found: number };
+  const { rows } = await db.query<Found | { [K in keyof Found]: null }>(
     `
-      select p.id, s.from_at, s.until_at, p.created_at, p.made_by, p.made_session as session_id, p.made_reason as reason,
+      select s.id, s.from_at, s.until_at, s.created_at, s.made_by, s.made_session as session_id,
+             s.made_reason as reason, s.found,
              (select json_agg(json_build_object('puId', one -> 'puId', 'name', one -> 'name'))
                 from json_array_elements(coalesce(c.purposes, f.purposes)) as one) as purposes
         from device d
         left join lateral (
-          select * from device_profile_span
-           where device_id = d.id
-             and ($4::bigint is null or from_at <= ms_to_timestamp($4))
-             and (until_at is null or until_at >= ms_to_timestamp($3))
-             and ($5::bigint is null or (from_at, profile_id) < (ms_to_timestamp($5), $6::uuid))
-           order by from_at desc, profile_id desc
-           limit $7) as s on true
-        left join profile p on p.id = s.profile_id
-        left join profile_content c on c.id = p.content_id
-        left join former_profile_content f on f.id = p.former_content_id
+          select *, sum(bytes) over newest - bytes as before, count(*) over () as found
+            from (
+              select p.*, own.from_at, own.until_at, coalesce(c.bytes, f.bytes, 0) as bytes
+                from device_profile_span own
+                join profile p on p.id = own.profile_id
+                left join profile_content c on c.id = p.content_id
+                left join former_profile_content f on f.id = p.former_content_id
+               where own.device_id = d.id
+                 and ($4::bigint is null or own.from_at <= ms_to_timestamp($4))
+                 and (own.until_at is null or own.until_at >= ms_to_timestamp($3))
+                 and ($5::bigint is null or (own.from_at, own.profile_id) < (ms_to_timestamp($5), $6::uuid))
+               order by own.from_at desc, own.profile_id desc
+               limit $7) as each
+          window newest as (order by from_at desc, id desc)) as s on s.before < ${mostPageBytes}
+        left join profile_content c on c.id = s.content_id
+        left join former_profile_content f on f.id = s.former_content_id
        where d.account_id = $1 and d.uuid = $2
-       order by s.from_at desc, s.profile_id desc`,
-    [accountId, uuid, start, end ?? null, cursor?.fromTs ?? null, cursor?.pId ?? null, limit],
+       order by s.from_at desc, s.id desc`,
+    [accountId, uuid, start, end ?? null, cursor?.fromTs ?? null, cursor?.pId ?? null, limit + 1],
   );
   if (rows.length === 0) return null;
-  return rows.filter((row): row is Row => row.id !== null);
+  const page = rows.filter((row): row is Found => row.id !== null).slice(0, limit);
+  return { page, isMore: (rows[0]?.found ?? 0) > page.length };
 }
 
 /** Deletes what ended before `beforeTs` (ms), some thousand rows per transaction. */
@@ -136,6 +152,7 @@ const SpansQuery = z.object({
 
 /** The profiles of a device over time. */
 export function historyRoute({ db }: { db: Sql }): Route {
+  const runFairly = createFairRunner(1);
   return defineRoute({
     name: 'listDeviceProfiles',
     scope: 'devices:read',
@@ -144,7 +161,8 @@ export function historyRoute({ db }: { db: Sql }): Route {
     summary: 'List the profiles that were in force on a device',
     description:
       'Newest first: those that were in force at a time from `start` to `end`. The newest 1,000 are kept, for as long ' +
-      'as events, and the purposes of 16 MiB that no device needs any more. A Link header names the next page.',
+      'as events, and the purposes of 16 MiB that no device needs any more. A page has at most 1 MiB of purposes, but at least one ' +
+      'profile. A Link header names the next page.',
     tag: 'Profiles',
     auth: 'account',
     params: DeviceParams,
@@ -155,12 +173,14 @@ export function historyRoute({ db }: { db: Sql }): Route {
     answerBytes: 4_194_304,
     handler: async ({ account, params, query, request }) => {
       const { limit, cursor, start, end } = query;
-      const range = { start, end, cursor, limit: limit + 1 };
-      const rows = await listSpans(db, account.accountId, params.deviceAuthUuid, range);
-      if (rows === null) throw new DomainError('not-found', 'There is no such device.');
-      const page = rows.slice(0, limit);
+      const range = { start, end, cursor, limit };
+      const found = await runFairly(account.accountId, () =>
+        listSpans(db, account.accountId, params.deviceAuthUuid, range),
+      );
+      if (found === null) throw new DomainError('not-found', 'There is no such device.');
+      const { page, isMore } = found;
       const last = page.at(-1);
-      if (rows.length > limit && last) linkNext(request, { fromTs: last.from_at, pId: last.id });
+      if (isMore && last) linkNext(request, { fromTs: last.from_at, pId: last.id });
       return { profiles: page.map(toSpan), timestamp: request.now() };
     },
   });

@@ -1,9 +1,9 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDevice } from '../journeys/device.ts';
 import type { Registration } from '../journeys/app.ts';
 import { browserPath, checkPage, openBrowser, openSignedIn } from './browser.ts';
-import { callAs } from './filled.ts';
+import { type Call, callAs } from './filled.ts';
 import { consoleService, makeAccount, person, type TestService } from './service.ts';
 
 const senses = [
@@ -14,18 +14,26 @@ const senses = [
 describe.skipIf(browserPath === null)('the page where rules are written', () => {
   let service: TestService;
   let browser: Browser;
+  let call: Call;
 
   beforeAll(async () => {
     service = await consoleService();
     browser = await openBrowser();
-    const call = callAs(service.url, await makeAccount(service.url));
+    call = callAs(service.url, await makeAccount(service.url));
     await call('PUT', '/v2/accounts', { timeZone: 'Europe/Berlin', language: 'en', name: 'Ada' });
     const registration = await call<Registration>('POST', '/v2/devices', {
       device: { name: 'Freezer 3' },
       module: [{ moduleId: 'm', senses }],
     });
     const device = await connectDevice(registration);
-    await device.publish('up/measurements', [{ sId: '0x10', val: -18 }]);
+    const nowTs = Date.now();
+    // Every five minutes of six hours, warm for the last but one.
+    const values = Array.from({ length: 72 }, (_, place) => ({
+      sId: '0x10',
+      ts: nowTs - (72 - place) * 300_000,
+      val: place >= 48 && place < 60 ? -13 : -18,
+    }));
+    await device.publish('up/measurements', values);
     await device.end();
   });
   afterAll(async () => {
@@ -52,6 +60,52 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.getByText('As JSON', { exact: true }).click();
     await page.waitForTimeout(700);
     await checkPage(watched, `rules-tank-${look}`);
+    await page.context().close();
+  });
+
+  test('a rule is made without JSON, tried, moved on the chart, kept as a draft and saved', async () => {
+    const { url } = service;
+    const watched = await openSignedIn(browser, 'light', {
+      url,
+      credentials: person,
+      path: 'rules',
+    });
+    const { page } = watched;
+    await page.getByRole('button', { name: /^Freezer/ }).click();
+    await page.getByLabel('Limit, °C').waitFor();
+    await page.getByLabel('What messages call it').fill('Freezer too warm');
+    await page.getByRole('button', { name: 'What would have happened?' }).click();
+    await page.getByText('Alarms: 1.').waitFor();
+    await page.getByText('only with this rule').waitFor();
+    const limit = page.getByRole('slider', { name: 'Limit of the rule' });
+    await page.getByText(/With the limit .15.0.°C, on the values shown: 1 alarms/).waitFor();
+    await checkPage(watched, 'rules-try-light');
+    const before = await limit.boundingBox();
+    expect(before).not.toBeNull();
+    // Ten times 0.1 °C each, by the keyboard: the values are colder than that.
+    await limit.focus();
+    for (let step = 0; step < 3; step += 1) await page.keyboard.press('PageUp');
+    await page.getByText(/With the limit .12.0.°C, on the values shown: 0 alarms/).waitFor();
+    expect(await page.getByLabel('Limit, °C').inputValue()).toBe('-12');
+    await page.reload();
+    await page.getByLabel('Limit, °C').waitFor();
+    expect(await page.getByLabel('Limit, °C').inputValue()).toBe('-12');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByLabel('Why (for the list of versions)').fill('Summer');
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByText('The rule is saved.').waitFor();
+    const { purposeUuids } = await call<{ purposeUuids: string[] }>('GET', '/v2/purposes');
+    expect(page.url()).toContain(`rules/${purposeUuids[0]}`);
+    const stored = await call<{ states: { events: object[] }[] }>(
+      'GET',
+      `/v2/purposes/${purposeUuids[0]}`,
+    );
+    expect(stored.states[0]?.events[0]).toMatchObject({
+      name: 'Freezer too warm',
+      causes: [{ sId: '0x10', threshold: { forMs: 600_000 }, thresholds: { isGt: -12 } }],
+      actions: { alarm: true, cloud: { sendPush: true }, repeatMs: 3_600_000 },
+    });
+    expect(watched.faults).toEqual([]);
     await page.context().close();
   });
 });

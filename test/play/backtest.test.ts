@@ -169,7 +169,10 @@ test('the installed profile on live values does what was recorded', async () => 
   await ask(service.url, { path: '/v2/devices/profile', token, body });
   const device = await connectDevice(registration);
   const fromTs = Date.now() - 1_000;
-  for (const val of [30, 1, 31, 32, 2, 33])
+  // The first one was measured hours before the range, and came in it.
+  const late = { sId: '0x01', val: 30, ts: fromTs - 10_000_000 };
+  await device.publish('up/measurements', late);
+  for (const val of [1, 31, 32, 2, 33])
     await device.publish('up/measurements', { sId: '0x01', val });
   await device.end();
   const asked = { candidate: profile, devices: [deviceAuthUuid], start: fromTs };

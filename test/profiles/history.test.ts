@@ -23,9 +23,19 @@ async function become(token: string, device: Device, limit: number, ts: number):
   return pId;
 }
 
+/** Of all pages. */
 async function spansOf(token: string, device: Device, query = ''): Promise<Span[]> {
-  const path = `/v2/devices/${device.uuid}/profiles${query}`;
-  return (await app.call('GET', path, { token })).body['profiles'] as Span[];
+  return (await pagesOf(token, `/v2/devices/${device.uuid}/profiles${query}`)).flat();
+}
+
+async function pagesOf(token: string, path: string): Promise<Span[][]> {
+  const pages: Span[][] = [];
+  for (let next: string | undefined = path; next !== undefined;) {
+    const page = await app.call('GET', next, { token });
+    pages.push(page.body['profiles'] as Span[]);
+    next = /<(.*)>/.exec(page.headers.get('link') ?? '')?.[1];
+  }
+  return pages;
 }
 
 describe('the profiles of a device over time', () => {
@@ -104,6 +114,29 @@ describe('the profiles of a device over time', () => {
       next = /<(.*)>/.exec(page.headers.get('link') ?? '')?.[1];
     }
     expect(found).toEqual(installed.toReversed());
+  });
+
+  test('come in shorter pages if their purposes are long', async () => {
+    const token = await app.account();
+    const device = await app.device(token);
+    const installed: string[] = [];
+    for (let n = 1; n <= 4; n += 1) installed.push(await become(token, device, n, n * 1_000));
+    await app.db.query(
+      `update profile_content set bytes = 600000
+        where id in (select content_id from profile where id = any($1::uuid[]))`,
+      [installed],
+    );
+    await app.db.query(
+      `update former_profile_content set bytes = 600000
+        where id in (select former_content_id from profile where id = any($1::uuid[]))`,
+      [installed],
+    );
+    const [first, second, third, fourth] = installed;
+    const pages = await pagesOf(token, `/v2/devices/${device.uuid}/profiles`);
+    expect(pages.map((page) => page.map(({ pId }) => pId))).toEqual([
+      [fourth, third],
+      [second, first],
+    ]);
   });
 
   test('belong to the account', async () => {

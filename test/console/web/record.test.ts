@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
-import { gapsIn } from '../../../src/console/web/pages/device/chart/points.ts';
-import { knownFrom, monthOf } from '../../../src/console/web/pages/record/record.ts';
+import { gapsIn, knownFrom } from '../../../src/console/web/pages/device/chart/points.ts';
+import { monthOf } from '../../../src/console/web/pages/record/record.ts';
 
 // What the page's modules look at when they are loaded.
 vi.hoisted(() =>
@@ -53,7 +53,7 @@ test.each([
   ['it has measured nothing', 7, undefined, 7],
 ])('nothing is missed from a device before there was one: %s', (_, minutes, first, known) => {
   const at = (of: number) => of * 60_000;
-  expect(knownFrom(at(minutes), first)).toBe(at(known));
+  expect(knownFrom(at(minutes), { firstTs: first, widthMs: quarter })).toBe(at(known));
 });
 
 const nowTs = Date.UTC(2026, 10, 27);

@@ -95,16 +95,22 @@ export async function call<T>(
   throw errorOf(response, answer);
 }
 
-/** Reads at most `most` lines of a list, then aborts, which stops the service too. */
+/** Reads at most `most` lines of a list, then aborts, which stops the service too. `body`: what is asked by POST. */
 export async function callLines<T>(
   path: string,
-  { query, signal }: Pick<Options, 'query' | 'signal'>,
+  { query, signal, body }: Pick<Options, 'query' | 'signal' | 'body'>,
   most: number,
 ): Promise<T[]> {
   const gone = new AbortController();
   const either = AbortSignal.any([gone.signal, ...(signal ? [signal] : [])]);
-  const headers = { Accept: 'application/x-ndjson' };
-  const response = await fetch(addressOf(path, query), { headers, signal: either });
+  const headers = {
+    Accept: 'application/x-ndjson',
+    ...(body === undefined
+      ? {}
+      : { 'Content-Type': 'application/json', 'X-Sensorium-Console': '1' }),
+  };
+  const asked = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+  const response = await fetch(addressOf(path, query), { headers, signal: either, ...asked });
   if (response.status === 401) onUnauthenticated();
   if (!response.ok || !response.body)
     throw errorOf(response, await response.json().catch(() => ({})));

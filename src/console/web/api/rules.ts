@@ -1,5 +1,5 @@
-import { type Answer, call } from './request.ts';
-import type { Purpose } from './types.ts';
+import { type Answer, call, callLines } from './request.ts';
+import type { BacktestLine, Purpose } from './types.ts';
 
 const pathOf = (uuid: string) => `/v2/purposes/${uuid}`;
 
@@ -23,3 +23,17 @@ export const replacePurpose = async (
   (await call('PUT', pathOf(uuid), { query: { reason }, body, ifMatch: tag })).tag;
 
 export const deletePurpose = (uuid: string) => call('DELETE', pathOf(uuid));
+
+/** More would help nobody who reads them. */
+const mostLines = 20_000;
+
+/** What a rule would have done on a device, compared with what was recorded. */
+export const tryRule = (
+  rule: unknown,
+  { uuids, start, end }: { uuids: readonly string[]; start: number; end: number },
+  signal?: AbortSignal,
+): Promise<BacktestLine[]> => {
+  const candidate = { purposes: [rule] };
+  const body = { candidate, against: 'recorded', devices: uuids, start, end };
+  return callLines('/v2/backtests', { body, signal }, mostLines);
+};

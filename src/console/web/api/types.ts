@@ -28,3 +28,4 @@ export type { Key as ApiKey, MadeKey, NewKey } from '../../../api-keys/api-keys.
 export type { StreamedDevice } from '../../../streams/schema.ts';
 export type { UsageList } from '../../../quotas/routes.ts';
 export type { AuditEntry, AuditResponse as AuditList } from '../../../audit/audit.ts';
+export type { BacktestLine } from '../../../play/schema.ts';

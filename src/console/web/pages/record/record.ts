@@ -4,7 +4,7 @@ import { listBuckets } from '../../api/measurements.ts';
 import type { BucketView, ListedAlarm, Sense } from '../../api/types.ts';
 import { dayOf, monthAt, tsOf } from '../../text/time.ts';
 import { beganOf, overOf } from '../alarms/about.ts';
-import { gapsIn, kindOf, type Span } from '../device/chart/points.ts';
+import { gapsIn, kindOf, knownFrom, type Span } from '../device/chart/points.ts';
 
 type Stats = Pick<BucketView, 'min' | 'avg' | 'max' | 'count'>;
 
@@ -62,7 +62,7 @@ export async function loadMonth(
   ]);
   const days = Map.groupBy(byDay, ({ sId }) => sId);
   const quarters = Map.groupBy(byQuarter.toReversed(), ({ sId }) => sId);
-  const knownTs = knownFrom(registeredTs, byQuarter.at(-1)?.ts);
+  const knownTs = knownFrom(registeredTs, { firstTs: byQuarter.at(-1)?.ts, widthMs: quarterMs });
   const known = { start: Math.max(span.start, knownTs), end: span.end };
   const all = [...sensesOf(configuration).values()];
   const senses = all.flatMap((sense) => {
@@ -82,11 +82,6 @@ export async function loadMonth(
   const silent = all.filter(({ sId }) => !days.has(sId));
   const rest = { days: daysOf(span, zone), senses, silent, known, ...found };
   return { name, serial: serial ?? '', span, ...rest };
-}
-
-/** A device may have measured before it was added here, but not in the part of a quarter that was before that. */
-export function knownFrom(registeredTs: number, firstTs = registeredTs): number {
-  return firstTs + quarterMs > registeredTs ? registeredTs : firstTs;
 }
 
 function daysOf({ start, end }: Span, zone: string): string[] {

@@ -34,6 +34,7 @@ import { FindingsAt, useFindings } from './findings.tsx';
 import { JsonPanel } from './json-panel.tsx';
 import { StateCard } from './states.tsx';
 import { text } from './texts.ts';
+import { Try } from './try.tsx';
 
 /** What is stored of a rule, and its version. */
 type Stored = { rule: Rule; tag: string };
@@ -94,7 +95,8 @@ function Editor({ id, stored: first, draft }: EditorProps) {
   const isChanged = stored === null || JSON.stringify(stored.rule) !== JSON.stringify(rule);
   useEffect(() => keepDraft(id, isChanged ? { rule, tag } : null), [id, rule, tag, isChanged]);
   useUndoKeys(setHistory);
-  const senses = useSenses();
+  const sample = useSample();
+  const senses = useSenses(sample);
   const findings = useFindings(rule) ?? [];
   const change = (next: Rule, key: string | null = null) =>
     setHistory((before) => edit(before, next, key));
@@ -177,6 +179,7 @@ function Editor({ id, stored: first, draft }: EditorProps) {
           onChange={change}
         />
       </div>
+      <Try {...{ rule, selected, senses }} uuid={sample} onChange={change} />
       <JsonPanel rule={rule} onChange={change} />
       {isSaving && (
         <SaveDialog
@@ -217,8 +220,7 @@ function useUndoKeys(setHistory: (change: (before: History) => History) => void)
 }
 
 /** The sensors that the rule is written for: those of the device that the URL names, or of the first one. */
-function useSenses(): ReadonlyMap<string, Sense> {
-  const uuid = useSample();
+function useSenses(uuid: string): ReadonlyMap<string, Sense> {
   const { data } = useQuery(`rule-senses/${uuid}`, async (signal) =>
     uuid === '' ? new Map<string, Sense>() : sensesOf(await getConfiguration(uuid, signal)),
   );

@@ -201,7 +201,14 @@ function optionsOf(
           drawSpans(plot, latest.current.late, colors.late);
         },
       ],
-      draw: [(plot) => drawLimits(plot, latest.current.limits, colors)],
+      draw: [
+        (plot) => {
+          drawLimits(plot, latest.current.limits, colors);
+          const { min = 0, max = 1 } = plot.scales['y'] ?? {};
+          const { offsetTop, clientHeight } = plot.over;
+          latest.current.onScale?.({ min, max, topPx: offsetTop, heightPx: clientHeight });
+        },
+      ],
       setCursor: [(plot) => showTip(plot, tip.current, latest.current)],
       setSelect: [
         (plot) => {
@@ -369,6 +376,9 @@ export type OtherLine = {
   isBefore: boolean;
 };
 
+/** The range of values that a plot shows, and where it is in its box. */
+export type Scale = { min: number; max: number; topPx: number; heightPx: number };
+
 type PlotProps = {
   series: Series;
   others: readonly OtherLine[];
@@ -381,6 +391,8 @@ type PlotProps = {
   /** Whether the mean of each bucket is drawn too. */
   hasMean: boolean;
   onZoom: (span: Span) => void;
+  /** Where the values are, after each drawing. */
+  onScale?: (scale: Scale) => void;
   /** What is under the pointer; `at`: the value of a line there. Empty: nothing. */
   say: (ts: number, at: (line: number) => number | null) => string;
 };

@@ -193,6 +193,17 @@ export function gapOf({ points, widthMs }: Pick<Series, 'points' | 'widthMs'>): 
   return Math.max(widthMs * bridged, usualStep(points) * late);
 }
 
+/**
+ * Since when a device can have measured. It may have before it was added, but not in the part of its first bucket of
+ * `widthMs` that was before that. `firstTs`: of that bucket.
+ */
+export function knownFrom(
+  registeredTs: number,
+  { firstTs = registeredTs, widthMs }: { firstTs: number | undefined; widthMs: number },
+): number {
+  return firstTs + widthMs > registeredTs ? registeredTs : firstTs;
+}
+
 /** When nothing was measured for longer than usual, within a span: to the width of a bucket. */
 export function gapsIn(series: Pick<Series, 'points' | 'widthMs'>, span: Span): Span[] {
   const { points, widthMs } = series;
