@@ -87,7 +87,7 @@ function warm(forMs: number, isGt: number): Purpose {
 type Played = Pick<Backtest, 'startTs' | 'endTs' | 'devices' | 'against'>;
 
 async function play(db: Database, given: Played): Promise<string> {
-  const backtest: Backtest = { ...given, candidate: [warm(600_000, 9)], rules };
+  const backtest: Backtest = { ...given, candidate: [warm(600_000, 9)], map: [], rules };
   let last = '';
   for await (const line of runBacktest(storedHistory(db), backtest, given.endTs, { values: 0 }))
     if (line) last = JSON.stringify(line);

@@ -10,6 +10,8 @@ import { type Caveat, Player } from './player.ts';
 export type Backtest = {
   candidate: Purpose[];
   against: 'recorded' | { purposes: Purpose[] } | null;
+  /** Events of the candidate (`from`) that are compared with others (`to`) than those of the same numbers. */
+  map: { from: At; to: At }[];
   startTs: number;
   endTs: number;
   devices: { id: number; uuid: string; listening: Listening | undefined }[];
@@ -146,7 +148,7 @@ async function* runDevice(
   )
     caveats.add('not-all-compared');
   for (const what of ['firings', 'alarms'] as const) {
-    for (const difference of compare(own[what], theirs[what])) {
+    for (const difference of compare(own[what], theirs[what], backtest.map)) {
       count.differences += 1;
       const of = what === 'firings' ? 'firing' : 'alarm';
       yield { kind: 'difference', deviceAuthUuid: device.uuid, of, ...difference };
@@ -258,14 +260,22 @@ type Difference = At & { only?: 'candidate' | 'against'; ts: number; earlierMs?:
 
 /**
  * How two sides differ, by time. Of the same event, one of each side is a pair if they overlap, or are at most five
- * minutes apart; those that overlap longest, or are closest, first. What has no partner is on one side `only`; a pair
+ * minutes apart; those that overlap longest, or are closest, first. `map` says which are the same otherwise. What has no partner is on one side `only`; a pair
  * that does not begin together has `earlierMs`, by how much the candidate is earlier (negative: later).
  */
-export function compare(candidate: readonly Spanned[], against: readonly Spanned[]): Difference[] {
+export function compare(
+  candidate: readonly Spanned[],
+  against: readonly Spanned[],
+  map: Backtest['map'] = [],
+): Difference[] {
   const nameOf = ({ puId, stId, evId }: At) => `${puId}/${stId}/${evId}`;
+  const others = new Map(map.map(({ from, to }) => [nameOf(from), nameOf(to)]));
+  const taken = new Set(others.values());
+  // An event of the candidate whose numbers `map` gives to another one has no partner.
+  const nameOfOwn = (at: At) => others.get(nameOf(at)) ?? (taken.has(nameOf(at)) ? '' : nameOf(at));
   const theirs = Map.groupBy(against, nameOf);
   const differences: Difference[] = [];
-  for (const [name, own] of Map.groupBy(candidate, nameOf)) {
+  for (const [name, own] of Map.groupBy(candidate, nameOfOwn)) {
     differences.push(...compareOne(own, theirs.get(name) ?? []));
     theirs.delete(name);
   }

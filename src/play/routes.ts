@@ -119,7 +119,7 @@ async function prepare(
   const devices = await listAskedDevices(db, accountId, filter, { labelPath: 'label' });
   if (devices.length > mostDevices)
     throw invalid([{ path: 'label', message: `expected at most ${mostDevices} devices` }]);
-  const asked = { candidate, against, startTs, endTs };
+  const asked = { candidate, against, map: body.map, startTs, endTs };
   const playedFromTs = findPlayedFrom(asked);
   const passes = against === null || against === 'recorded' ? 1 : 2;
   const values = passes * (await estimateValues(db, devices, playedFromTs, endTs));

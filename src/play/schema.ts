@@ -32,6 +32,9 @@ const Asked = z
   });
 export type AskedProfile = z.infer<typeof Asked>;
 
+const mostMapped = 1_000;
+const At = z.object({ puId: z.int(), stId: z.int(), evId: z.int() }).meta({ id: 'BacktestEvent' });
+
 export const BacktestRequest = z
   .object({
     name: z.string().min(1).max(200).optional().meta({ description: 'For lists, if it is kept.' }),
@@ -45,6 +48,14 @@ export const BacktestRequest = z
           'What the candidate is compared with: what was recorded, or another profile played on the same values. ' +
           'Null: nothing.',
       }),
+    map: z
+      .array(z.object({ from: At, to: At }).meta({ id: 'BacktestSameEvent' }))
+      .max(mostMapped)
+      .default([])
+      .meta({
+        description:
+          'Events that are compared although they are numbered otherwise: `from` the candidate, `to` what it is compared with.',
+      }),
     devices: z
       .array(deviceUuid)
       .min(1)
@@ -55,11 +66,15 @@ export const BacktestRequest = z
     start: timestamp.meta({ description: 'Of arrival, ms.' }),
     end: timestamp.optional().meta({ description: 'Inclusive; now, if absent.' }),
   })
-  .superRefine(({ devices, label, start, end }, context) => {
+  .superRefine(({ devices, label, start, end, map, against }, context) => {
     const say = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if ((devices === undefined) === (label === undefined))
       say('devices', 'name either devices or a label');
+    if (map.length > 0 && against === null) say('map', 'expected with against only');
+    for (const side of ['from', 'to'] as const)
+      if (new Set(map.map((pair) => JSON.stringify(pair[side]))).size < map.length)
+        say('map', `names an event twice in ${side}`);
     if (end !== undefined && end < start) say('end', 'expected a time after start');
     if (end !== undefined && end - start > mostDays * dayMs)
       say('start', `expected a range of at most ${mostDays} days`);

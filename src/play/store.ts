@@ -5,7 +5,7 @@ import { DomainError } from '../errors.ts';
 import type { Account } from '../http/request.ts';
 import { labelsOf } from '../http/router.ts';
 import { quotaExceeded } from '../quotas/quotas.ts';
-import type { BacktestCaveat } from './backtest.ts';
+import type { Backtest, BacktestCaveat } from './backtest.ts';
 import type { Reserved } from './budget.ts';
 
 /*
@@ -17,6 +17,7 @@ import type { Reserved } from './budget.ts';
 export type StoredBacktest = {
   candidate: Purpose[];
   against: 'recorded' | { purposes: Purpose[] } | null;
+  map: Backtest['map'];
   startTs: number;
   endTs: number;
 };

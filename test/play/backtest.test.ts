@@ -184,8 +184,18 @@ test('the installed profile on live values does what was recorded', async () => 
   expect(of(fewer, 'difference')).toMatchObject([{ only: 'against' }, { only: 'against' }]);
 });
 
+const at = { puId: 1, stId: 1, evId: 1 };
+const pair = { from: at, to: { ...at, evId: 2 } };
+const many = Array.from({ length: 21 }, (_, n) => ({ ...warm(8), puId: n + 1 }));
+const tooMany = Array.from({ length: 10_001 }, () => '0f8fad5b-d9cb-469f-a165-70867728950e');
+
 test.each([
   ['a profile without purposes', { candidate: {} }, '/candidate/purposeUuids'],
+  ['more than 20 purposes', { candidate: { purposes: many } }, '/candidate/purposes'],
+  ['more than 20 purposes to compare with', { against: { purposes: many } }, '/against'],
+  ['more than 10,000 devices', { devices: tooMany }, '/devices'],
+  ['pairs without a comparison', { map: [{ from: at, to: at }] }, '/map'],
+  ['an event in two pairs', { against: 'recorded', map: [pair, { ...pair, to: at }] }, '/map'],
   ['no devices', { devices: undefined }, '/devices'],
   ['devices and a label', { label: 'one' }, '/devices'],
   ['more than 366 days', { start: 0 }, '/start'],
@@ -244,6 +254,23 @@ test('of one event, the closest are pairs, and each has one partner', () => {
   expect(compare([alarm(0, 9_000_000)], [alarm(-5, 10), alarm(400_000, null)])).toEqual([
     { ...at, ts: -5, only: 'against' },
     { ...at, ts: 0, earlierMs: 400_000 },
+  ]);
+});
+
+test('events with other numbers are compared as the pairs say, and with nothing else', () => {
+  const [from, to] = [at, { ...at, evId: 2 }];
+  const own = [
+    { ...from, ts: 0 },
+    { ...to, ts: 1 },
+  ];
+  const theirs = [
+    { ...to, ts: 5 },
+    { ...from, ts: 7 },
+  ];
+  expect(compare(own, theirs, [{ from, to }])).toEqual([
+    { ...from, ts: 0, earlierMs: 5 },
+    { ...to, ts: 1, only: 'candidate' },
+    { ...from, ts: 7, only: 'against' },
   ]);
 });
 

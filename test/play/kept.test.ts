@@ -295,6 +295,7 @@ test('what a run left is done by another, and what that run keeps afterwards is 
     backtest: {
       candidate,
       against: null,
+      map: [],
       startTs: start,
       endTs: end,
       rules,

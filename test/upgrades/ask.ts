@@ -58,13 +58,13 @@ export async function call<T = Record<string, unknown>>(
   return body as T;
 }
 
-/** Looks again and again until the result is not null. */
+/** Looks again and again until the result is not null. A summary of what people are told comes after a minute. */
 export async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + 120_000;
   for (;;) {
     const found = await look();
     if (found !== null) return found;
-    if (performance.now() > deadline) throw new Error(`Not within 60 s: ${what}.`);
+    if (performance.now() > deadline) throw new Error(`Not within 120 s: ${what}.`);
     await delay(25);
   }
 }

@@ -40,6 +40,7 @@ export async function playHistory(
   const backtest: Backtest = {
     candidate,
     against: other,
+    map: [],
     startTs: startTs ?? earliest,
     endTs: endTs ?? Math.max(latest, startTs ?? latest),
     // An export does not say when the connector listened.
