@@ -163,6 +163,10 @@ export const rules: Record<keyof typeof en, string> = {
   'install.hint':
     'Die Regel wird das ganze Profil dieser Geräte. Unter „Geräte“ können Sie aus allen wählen, die Installation verfolgen und rückgängig machen.',
   'install.begun': 'Die Regel wird installiert.',
+  'versions.title': 'Fassungen',
+  'versions.one': 'Fassung {version}, {time}',
+  'versions.restore': 'Fassung {version} wiederherstellen',
+  'versions.restored': 'Fassung {version} ist wiederhergestellt.',
   'template.watched': 'Überwacht',
   'template.freezer': 'Gefrierschrank',
   'template.freezerHint': 'Zehn Minuten zu warm: ein Alarm und jede Stunde eine Nachricht.',

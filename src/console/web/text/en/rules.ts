@@ -161,6 +161,10 @@ export const rules = {
   'install.hint':
     'The rule becomes the whole profile of these devices. Under “Devices” you can choose from all, follow the installation and undo it.',
   'install.begun': 'The rule is being installed.',
+  'versions.title': 'Versions',
+  'versions.one': 'Version {version}, {time}',
+  'versions.restore': 'Restore version {version}',
+  'versions.restored': 'Version {version} is restored.',
   'template.watched': 'Watched',
   'template.freezer': 'Freezer',
   'template.freezerHint': 'Too warm for ten minutes: an alarm, and a message every hour.',
