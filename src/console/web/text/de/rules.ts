@@ -9,6 +9,8 @@ export const rules: Record<keyof typeof en, string> = {
   'rules.noneHint': 'Beginnen Sie mit einer der Vorlagen und ändern Sie, was anders sein soll.',
   'rules.templates': 'Neue Regel',
   'rules.installed': 'Auf Geräten installiert',
+  'rules.noneInstalled': 'Noch keine Regel installiert',
+  'rules.noneInstalledHint': 'Speichern Sie eine Regel und installieren Sie sie auf Geräten.',
   'rules.unnamed': 'Regel ohne Namen',
   'rules.changedAt': 'Nicht gespeichert, {time}',
   'rules.draftOf': 'Entwurf, {time}',

@@ -7,6 +7,8 @@ export const rules = {
   'rules.noneHint': 'Begin with one of the templates below, and change what you need.',
   'rules.templates': 'New rule',
   'rules.installed': 'Installed on devices',
+  'rules.noneInstalled': 'No rule is installed yet',
+  'rules.noneInstalledHint': 'Save a rule, then install it on devices.',
   'rules.unnamed': 'Rule without a name',
   'rules.changedAt': 'Unsaved changes, {time}',
   'rules.draftOf': 'Draft, {time}',
