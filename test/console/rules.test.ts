@@ -121,11 +121,81 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
     await page.getByRole('button', { name: 'Saved' }).waitFor();
+    // Opened again, it is what was saved, and can be saved.
+    await page.getByRole('main').getByRole('link', { name: 'Rules' }).click();
+    await page
+      .getByRole('main')
+      .getByRole('link', { name: 'Freezer', exact: true })
+      .first()
+      .click();
+    await page.getByLabel('Limit, °C').waitFor();
+    expect(await page.getByLabel('Limit, °C').inputValue()).toBe('-15');
+    await page.getByLabel('Limit, °C').fill('-14');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('button', { name: 'Saved' }).waitFor();
     await page.getByText('Versions', { exact: true }).click();
     await page.getByText('Reason: Summer').waitFor();
     await page.getByRole('button', { name: 'Restore version 1' }).click();
     await expect.poll(() => page.getByLabel('Limit, °C').inputValue()).toBe('-12');
     expect(watched.faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('JSON of any form is shown, and what is typed in one field is one step to undo', async () => {
+    const { url } = service;
+    const watched = await openSignedIn(browser, 'light', {
+      url,
+      credentials: person,
+      path: 'rules',
+    });
+    const { page } = watched;
+    await page.getByRole('button', { name: /^Freezer/ }).click();
+    await page.getByLabel('Limit, °C').waitFor();
+    await page.getByText('As JSON', { exact: true }).click();
+    const json = page.getByRole('textbox', { name: 'As JSON' });
+    const before = await json.inputValue();
+    const undo = page.getByRole('button', { name: 'Undo' });
+    for (const corners of ['[null]', '[null, 1, {"lat": "north"}]'])
+      await json.fill(before.replace(/"isGt": -15/, `"isInsideGeo": ${corners}`));
+    expect(await page.getByLabel('Corners of the area').inputValue()).toBe(', \n, \n, ');
+    await undo.click();
+    expect(await json.inputValue()).toBe(before);
+    await page.getByLabel('Send an SMS').check();
+    const numbers = page.getByLabel('Telephone numbers, with commas between them');
+    await numbers.fill('+49 171 2345678,');
+    expect(await numbers.inputValue()).toBe('+49 171 2345678,');
+    await undo.click();
+    expect(await numbers.inputValue()).toBe('');
+    expect(watched.faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('a chart that cannot be loaded says so, and is asked for again by hand only', async () => {
+    const { url } = service;
+    const watched = await openSignedIn(browser, 'light', {
+      url,
+      credentials: person,
+      path: 'rules',
+    });
+    const { page } = watched;
+    let asked = 0;
+    await page.route(/\/v2\/measurements\?/, async (route) => {
+      asked += 1;
+      const error = { code: 'internal', message: 'Broken.', requestId: 'r' };
+      await route.fulfill({ status: 500, json: error });
+    });
+    await page.getByRole('button', { name: /^Freezer/ }).click();
+    await page.getByRole('button', { name: 'What would have happened?' }).click();
+    const again = page.getByRole('region', { name: 'Try it' }).getByRole('button', {
+      name: 'Try again',
+    });
+    await again.waitFor();
+    expect(await page.getByText(/on the values shown/).count()).toBe(0);
+    expect(asked).toBe(1);
+    await page.unroute(/\/v2\/measurements\?/);
+    await again.click();
+    await page.getByText(/on the values shown: 1 alarms/).waitFor();
     await page.context().close();
   });
 });

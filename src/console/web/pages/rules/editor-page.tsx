@@ -64,8 +64,11 @@ export function EditorPage({ uuid }: { uuid: string }) {
 
 function StoredRule({ uuid, draft }: { uuid: string; draft: Draft | null }) {
   const query = useQuery(`rule/${uuid}`, (signal) => getPurpose(uuid, signal));
+  // The editor begins with what is stored now, not with what an earlier visit read.
+  const [earlier] = useState(query.data);
+  const data = query.data === earlier ? undefined : query.data;
   return (
-    <Answered query={query} lines={8}>
+    <Answered query={{ ...query, data }} lines={8}>
       {({ body, tag }) => {
         const read = readRule(body);
         // What is stored was checked.
@@ -193,7 +196,7 @@ function Editor({ id, stored: first, draft }: EditorProps) {
           onChange={change}
         />
       </div>
-      <Try {...{ rule, selected, senses }} uuid={sample} onChange={change} />
+      <Try key={sample} {...{ rule, selected, senses }} uuid={sample} onChange={change} />
       <JsonPanel rule={rule} onChange={change} />
       {stored && !isNew(id) && (
         <Versions
