@@ -15,13 +15,14 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
   let service: TestService;
   let browser: Browser;
   let call: Call;
+  let registration: Registration;
 
   beforeAll(async () => {
     service = await consoleService();
     browser = await openBrowser();
     call = callAs(service.url, await makeAccount(service.url));
     await call('PUT', '/v2/accounts', { timeZone: 'Europe/Berlin', language: 'en', name: 'Ada' });
-    const registration = await call<Registration>('POST', '/v2/devices', {
+    registration = await call<Registration>('POST', '/v2/devices', {
       device: { name: 'Freezer 3' },
       module: [{ moduleId: 'm', senses }],
     });
@@ -76,7 +77,7 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.getByLabel('What messages call it').fill('Freezer too warm');
     await page.getByRole('button', { name: 'What would have happened?' }).click();
     await page.getByText('Alarms: 1.').waitFor();
-    await page.getByText('only with this rule').waitFor();
+    await page.getByText('the device did not have this rule then').waitFor();
     const limit = page.getByRole('slider', { name: 'Limit of the rule' });
     await page.getByText(/With the limit .15.0.°C, on the values shown: 1 alarms/).waitFor();
     await checkPage(watched, 'rules-try-light');
@@ -113,9 +114,23 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await dialog.getByRole('button', { name: 'Install' }).click();
     await page.getByText('The rule is being installed.').waitFor();
     const installed = async () =>
-      (await call<{ profiles: { purposes: { name: string }[] }[] }>('GET', '/v2/profiles'))
-        .profiles;
+      (
+        await call<{ profiles: { pId: string; purposes: { name: string }[] }[] }>(
+          'GET',
+          '/v2/profiles',
+        )
+      ).profiles;
     await expect.poll(async () => (await installed())[0]?.purposes[0]?.name).toBe('Freezer');
+    // Once the device has it, what was recorded is about this rule.
+    const device = await connectDevice(registration);
+    await device.publish('up/profile', { pId: (await installed())[0]?.pId, state: 'current' });
+    await device.end();
+    const uuid = registration.deviceAuthUuid;
+    const had = async () =>
+      (await call<{ profiles: object[] }>('GET', `/v2/devices/${uuid}/profiles`)).profiles.length;
+    await expect.poll(had, { timeout: 10_000 }).toBe(1);
+    await page.getByRole('button', { name: 'What would have happened?' }).click();
+    await page.getByText('Compared with the alarms that were recorded').waitFor();
     // Back to -15 °C: as another version, which is taken back.
     await page.getByLabel('Limit, °C').fill('-15');
     await page.getByRole('button', { name: 'Save' }).click();
@@ -136,8 +151,20 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.getByRole('button', { name: 'Saved' }).waitFor();
     await page.getByText('Versions', { exact: true }).click();
     await page.getByText('Reason: Summer').waitFor();
+    await page.getByLabel('Limit, °C').fill('-13.5');
     await page.getByRole('button', { name: 'Restore version 1' }).click();
+    const asked = page.getByRole('dialog');
+    await asked.getByText('What you have changed and not saved is lost.').waitFor();
+    await asked.getByRole('button', { name: 'Restore version 1' }).click();
     await expect.poll(() => page.getByLabel('Limit, °C').inputValue()).toBe('-12');
+    // A draft of another rule goes when its author signs out.
+    await page.getByLabel('Limit, °C').fill('-11');
+    const kept = () =>
+      page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes('rule/')).length);
+    expect(await kept()).toBeGreaterThan(0);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Password').waitFor();
+    expect(await kept()).toBe(0);
     expect(watched.faults).toEqual([]);
     await page.context().close();
   });

@@ -196,11 +196,19 @@ function Editor({ id, stored: first, draft }: EditorProps) {
           onChange={change}
         />
       </div>
-      <Try key={sample} {...{ rule, selected, senses }} uuid={sample} onChange={change} />
+      <Try
+        key={sample}
+        {...{ rule, selected, senses }}
+        uuid={sample}
+        stored={stored?.rule ?? null}
+        onChange={change}
+      />
       <JsonPanel rule={rule} onChange={change} />
       {stored && !isNew(id) && (
         <Versions
           uuid={id}
+          tag={stored.tag}
+          isChanged={isChanged}
           onRestored={() => {
             keepDraft(id, null);
             location.reload();

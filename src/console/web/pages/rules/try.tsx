@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useQuery } from '../../api/cache.ts';
+import { listProfilesOf } from '../../api/devices.ts';
 import { listFewPoints } from '../../api/measurements.ts';
 import { tryRule } from '../../api/rules.ts';
 import type { BacktestLine, Sense } from '../../api/types.ts';
@@ -12,7 +13,7 @@ import { Plot, type Scale } from '../device/chart/plot.tsx';
 import type { Series, Span } from '../device/chart/points.ts';
 import { loadSeries, toPoints } from '../device/chart/series.ts';
 import { readCause, type Sentence, writeCause } from './cause.ts';
-import { type Path, pathOf, type Rule, type Selected, valueAt, withAt } from './document.ts';
+import { isOn, type Path, pathOf, type Rule, type Selected, valueAt, withAt } from './document.ts';
 import { nameOfEvent } from './event-form.tsx';
 import { Choice } from './fields.tsx';
 import { text } from './texts.ts';
@@ -29,13 +30,15 @@ type TryProps = {
   /** Whose values are played. */
   uuid: string;
   senses: ReadonlyMap<string, Sense>;
+  /** The rule as it is saved; null: it never was. */
+  stored: Rule | null;
   onChange: (rule: Rule, key?: string) => void;
 };
 
-type Result = { lines: readonly BacktestLine[]; rule: Rule; span: Span };
+type Result = { lines: readonly BacktestLine[]; rule: Rule; isCompared: boolean };
 
 /** What the rule would have done on a device, beside what happened; a limit can be moved on the chart. */
-export function Try({ rule, selected, uuid, senses, onChange }: TryProps) {
+export function Try({ rule, selected, uuid, senses, stored, onChange }: TryProps) {
   const [name, setName] = useState<RangeName>('week');
   const [span, setSpan] = useState<Span | null>(null);
   const [result, setResult] = useState<Result | null>(null);
@@ -52,8 +55,12 @@ export function Try({ rule, selected, uuid, senses, onChange }: TryProps) {
     setBusy(true);
     setError(null);
     try {
-      const lines = await tryRule(rule, { uuids: [uuid], ...tried }, signal);
-      setResult({ lines, rule, span: tried });
+      const isCompared =
+        stored !== null &&
+        stored['puId'] === rule['puId'] &&
+        isOn(await listProfilesOf(uuid, signal), stored, tried);
+      const lines = await tryRule(rule, { uuids: [uuid], ...tried, isCompared }, signal);
+      setResult({ lines, rule, isCompared });
     } catch (thrown) {
       if (!signal.aborted) setError(thrown);
     }
@@ -99,9 +106,18 @@ const linesOf = <K extends BacktestLine['kind']>(lines: readonly BacktestLine[],
 const mostShown = 50;
 
 /** What would have happened, and how that differs from what did. */
-function Outcome({ result: { lines, rule }, isOld }: { result: Result; isOld: boolean }) {
+function Outcome({
+  result: { lines, rule, isCompared },
+  isOld,
+}: {
+  result: Result;
+  isOld: boolean;
+}) {
   const alarms = linesOf(lines, 'alarm');
-  const differences = linesOf(lines, 'difference').filter(({ of }) => of === 'alarm');
+  // The device may have other rules beside it.
+  const differences = linesOf(lines, 'difference').filter(
+    ({ of, puId }) => of === 'alarm' && puId === rule['puId'],
+  );
   const only = (side: 'candidate' | 'against') =>
     differences.filter((difference) => difference.only === side).length;
   const isWhole = lines.some(({ kind }) => kind === 'done');
@@ -134,11 +150,14 @@ function Outcome({ result: { lines, rule }, isOld }: { result: Result; isOld: bo
           );
         })}
       </ul>
+      <More all={alarms.length} />
       <p>
-        {text('try.compared', {
-          more: formatNumber(only('candidate')),
-          fewer: formatNumber(only('against')),
-        })}
+        {isCompared
+          ? text('try.compared', {
+              more: formatNumber(only('candidate')),
+              fewer: formatNumber(only('against')),
+            })
+          : text('try.notCompared')}
       </p>
       <ul class="try-list">
         {differences.slice(0, mostShown).map((difference) => (
@@ -148,9 +167,15 @@ function Outcome({ result: { lines, rule }, isOld }: { result: Result; isOld: bo
           </li>
         ))}
       </ul>
+      <More all={differences.length} />
       {caveats.size > 0 && <p class="fine">{text('try.caveats')}</p>}
     </div>
   );
+}
+
+function More({ all }: { all: number }) {
+  if (all <= mostShown) return null;
+  return <p class="fine">{text('try.more', { count: formatNumber(all - mostShown) })}</p>;
 }
 
 function sayDifference({ only, earlierMs = 0 }: LineOf<'difference'>): string {
@@ -194,7 +219,7 @@ async function load(
   return { drawn, values };
 }
 
-type TryChartProps = TryProps & { span: Span };
+type TryChartProps = Omit<TryProps, 'stored'> & { span: Span };
 
 function TryChart({ uuid, span, ...others }: TryChartProps) {
   const sIds = [
