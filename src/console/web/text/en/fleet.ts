@@ -74,7 +74,12 @@ export const fleet = {
   'limits.group': '{devices}, such as {example}:',
   'limits.noProfile': 'No profile, so no limits.',
   'limits.notHere': 'cannot be changed here',
-  'limits.same': 'Enter another number.',
+  'limits.same': 'Enter another number, or choose how serious the alarms are.',
+  'limits.now': 'Now {values}. If you leave this empty, each device keeps its own.',
+  'limits.bare': 'Devices without a profile get',
+  'limits.bare.simple': 'the limits entered here',
+  'limits.bare.hint':
+    'The sensors are those of {example}. A limit has no effect on devices without its sensor.',
   'limits.next': 'Continue',
   'limits.back': 'Back',
   'limits.change.one': '{count} device gets this.',
