@@ -92,9 +92,10 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
     await dialog.getByRole('button', { name: 'Back' }).click();
     expect(await field.inputValue()).toBe('9.5');
     await dialog.getByRole('button', { name: 'Continue' }).click();
-    expect(await dialog.locator('.limit-changes li li').allInnerTexts()).toEqual([
-      'Temperature above 8\u00a0°C → 9.5\u00a0°C',
-    ]);
+    const changes = dialog.locator('.limit-changes li li');
+    await expect
+      .poll(() => changes.allInnerTexts())
+      .toEqual(['Temperature above 8\u00a0°C → 9.5\u00a0°C']);
     await takePicture(page, 'limits-of-many-preview');
     // Somebody else is faster.
     await install(uuids.slice(1, 2), 12);
@@ -156,8 +157,8 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
     await next();
     await dialog.getByText('20 devices get this.').waitFor();
     expect(await said()).toEqual([
-      '12 devices, such as Freezer 1: | Temperature above 8\u00a0°C → 9\u00a0°C | Warning → Critical',
-      '5 devices, such as Freezer 13: | Temperature above 10\u00a0°C → 9\u00a0°C | Warning → Critical',
+      '12 devices, such as Freezer 1: | Temperature above 8\u00a0°C → 9\u00a0°C | Alarms: Warning → Critical',
+      '5 devices, such as Freezer 13: | Temperature above 10\u00a0°C → 9\u00a0°C | Alarms: Warning → Critical',
       '3 devices, such as Freezer 18: | Temperature above 7.0\u00a0°C',
     ]);
     await checkPage(watched, 'limits-of-groups-preview-phone');

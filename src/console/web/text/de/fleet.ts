@@ -80,6 +80,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'limits.notHere': 'lässt sich hier nicht ändern',
   'limits.same': 'Geben Sie eine andere Zahl ein, oder wählen Sie die Schwere der Alarme.',
   'limits.now': 'Jetzt {values}. Bleibt das Feld leer, behält jedes Gerät seine Grenze.',
+  'limits.severity': 'Alarme: {from} → {to}',
   'limits.bare': 'Geräte ohne Profil erhalten',
   'limits.bare.simple': 'die hier eingegebenen Grenzen',
   'limits.bare.hint':

@@ -76,6 +76,7 @@ export const fleet = {
   'limits.notHere': 'cannot be changed here',
   'limits.same': 'Enter another number, or choose how serious the alarms are.',
   'limits.now': 'Now {values}. If you leave this empty, each device keeps its own.',
+  'limits.severity': 'Alarms: {from} → {to}',
   'limits.bare': 'Devices without a profile get',
   'limits.bare.simple': 'the limits entered here',
   'limits.bare.hint':

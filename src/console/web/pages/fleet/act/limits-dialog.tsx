@@ -430,7 +430,10 @@ function sayChanges({ pId, senses }: LimitedGroup, { differences }: ActionPrevie
   const said = differences
     .filter(({ ifPId }) => ifPId === pId)
     .flatMap(({ sId = '', limit, from, to, severity }) => {
-      if (severity) return [`${t(`severity.${severity.from}`)} → ${t(`severity.${severity.to}`)}`];
+      if (severity) {
+        const [then, now] = [t(`severity.${severity.from}`), t(`severity.${severity.to}`)];
+        return [t('limits.severity', { from: then, to: now })];
+      }
       if (from === undefined || to === undefined) return [];
       const which = limit === 'isLt' ? 'isLt' : 'isGt';
       const then = formatTyped(to, { unit: senses.get(sId)?.unit });
