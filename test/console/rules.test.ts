@@ -127,6 +127,7 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
       expect(await width()).toBeCloseTo(fitting, 1);
       expect(watched.faults).toEqual([]);
       await page.context().close();
+      await call('DELETE', `/v2/purposes/${purposeUuid}`);
     },
   );
 
