@@ -210,6 +210,7 @@ const Version = z
     bytes: z.int(),
   })
   .meta({ id: 'Version' });
+export type VersionEntry = z.infer<typeof Version>;
 
 const VersionList = z.object({ versions: z.array(Version), timestamp }).meta({ id: 'VersionList' });
 

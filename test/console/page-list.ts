@@ -79,7 +79,7 @@ export const pageCases: PageCase[] = [
   { name: 'profiles', of: 'filled', path: at('profiles'), ready: '.installed li' },
   { name: 'profiles-none', of: 'empty', path: at('profiles'), ready: '.empty' },
   { name: 'rules', of: 'filled', path: at('rules'), ready: '.shell:has(.installed)' },
-  { name: 'rules-empty', of: 'empty', path: at('rules'), ready: '.empty' },
+  { name: 'rules-empty', of: 'empty', path: at('rules'), ready: '.rule-templates button' },
   {
     name: 'rule',
     of: 'filled',

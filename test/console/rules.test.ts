@@ -116,6 +116,15 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
       (await call<{ profiles: { purposes: { name: string }[] }[] }>('GET', '/v2/profiles'))
         .profiles;
     await expect.poll(async () => (await installed())[0]?.purposes[0]?.name).toBe('Freezer');
+    // Back to -15 °C: as another version, which is taken back.
+    await page.getByLabel('Limit, °C').fill('-15');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('button', { name: 'Saved' }).waitFor();
+    await page.getByText('Versions', { exact: true }).click();
+    await page.getByText('Reason: Summer').waitFor();
+    await page.getByRole('button', { name: 'Restore version 1' }).click();
+    await expect.poll(() => page.getByLabel('Limit, °C').inputValue()).toBe('-12');
     expect(watched.faults).toEqual([]);
     await page.context().close();
   });

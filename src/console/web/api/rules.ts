@@ -1,5 +1,5 @@
 import { type Answer, call, callLines } from './request.ts';
-import type { BacktestLine, Purpose } from './types.ts';
+import type { BacktestLine, Purpose, PurposeVersion } from './types.ts';
 
 const pathOf = (uuid: string) => `/v2/purposes/${uuid}`;
 
@@ -23,6 +23,15 @@ export const replacePurpose = async (
   (await call('PUT', pathOf(uuid), { query: { reason }, body, ifMatch: tag })).tag;
 
 export const deletePurpose = (uuid: string) => call('DELETE', pathOf(uuid));
+
+/** Makes a new version with the content of that one. */
+export const restoreVersion = (uuid: string, version: number) =>
+  call('POST', `${pathOf(uuid)}/versions/${version}/restore`);
+
+/** Its versions, newest first. */
+export const listVersions = async (uuid: string, signal?: AbortSignal): Promise<PurposeVersion[]> =>
+  (await call<{ versions: PurposeVersion[] }>('GET', `${pathOf(uuid)}/versions`, { signal })).body
+    .versions;
 
 /** More would help nobody who reads them. */
 const mostLines = 20_000;

@@ -29,3 +29,4 @@ export type { StreamedDevice } from '../../../streams/schema.ts';
 export type { UsageList } from '../../../quotas/routes.ts';
 export type { AuditEntry, AuditResponse as AuditList } from '../../../audit/audit.ts';
 export type { BacktestLine } from '../../../play/schema.ts';
+export type { VersionEntry as PurposeVersion } from '../../../versions/versions.ts';

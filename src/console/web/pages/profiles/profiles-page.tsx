@@ -44,8 +44,8 @@ export function ProfilesPage() {
   );
 }
 
-/** What is installed where: profiles with the same purposes once, the newest first. */
-export function Installed() {
+/** What is installed where: profiles with the same purposes once, the newest first. `none`: what it says if none is. */
+export function Installed({ none }: { none?: { title: string; hint: string } }) {
   const cursor = queryOf('cursor');
   const query = useQuery(`profiles/${cursor}`, (signal) => listProfiles(cursor, signal), {
     everyMs,
@@ -55,7 +55,11 @@ export function Installed() {
       <Answered query={query} lines={6}>
         {({ body: { profiles }, next }) =>
           profiles.length === 0 ? (
-            <Empty icon="pulse" title={text('profiles.none')} hint={t('device.noProfileHint')} />
+            <Empty
+              icon="pulse"
+              title={none?.title ?? text('profiles.none')}
+              hint={none?.hint ?? t('device.noProfileHint')}
+            />
           ) : (
             <>
               <ul class="installed">

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { useQuery } from '../../api/cache.ts';
+import { reload, useQuery } from '../../api/cache.ts';
 import { getConfiguration, listDevices, sensesOf } from '../../api/devices.ts';
 import { ApiError } from '../../api/request.ts';
 import { addPurpose, getPurpose, replacePurpose } from '../../api/rules.ts';
@@ -36,6 +36,7 @@ import { JsonPanel } from './json-panel.tsx';
 import { StateCard } from './states.tsx';
 import { text } from './texts.ts';
 import { Try } from './try.tsx';
+import { Versions } from './versions.tsx';
 
 /** What is stored of a rule, and its version. */
 type Stored = { rule: Rule; tag: string };
@@ -194,6 +195,15 @@ function Editor({ id, stored: first, draft }: EditorProps) {
       </div>
       <Try {...{ rule, selected, senses }} uuid={sample} onChange={change} />
       <JsonPanel rule={rule} onChange={change} />
+      {stored && !isNew(id) && (
+        <Versions
+          uuid={id}
+          onRestored={() => {
+            keepDraft(id, null);
+            location.reload();
+          }}
+        />
+      )}
       {isInstalling && (
         <InstallDialog
           uuid={id}
@@ -213,6 +223,7 @@ function Editor({ id, stored: first, draft }: EditorProps) {
             setTag(savedTag);
             setRestored(null);
             setIsSaving(false);
+            reload('rule-versions/');
           }}
         />
       )}

@@ -19,13 +19,16 @@ import { text } from './texts.ts';
 export function RulesPage() {
   const query = useQuery('purposes', listPurposes);
   const [drafts, setDrafts] = useState(listDrafts);
+  // Who has none looks for a new one first.
+  const isFirst = query.data?.length === 0 && drafts.size === 0;
   return (
     <>
       <div class="head">
         <h1>{text('rules.title')}</h1>
       </div>
       <p class="rules-hint">{text('rules.hint')}</p>
-      <section class="panel panel-flush" aria-label={text('rules.yours')}>
+      {isFirst && <Templates />}
+      <section class="panel panel-flush" aria-label={text('rules.yours')} hidden={isFirst}>
         <Answered query={query} lines={4}>
           {(purposes) => {
             const started = [...drafts].filter(([id]) => isNew(id));
@@ -44,10 +47,12 @@ export function RulesPage() {
           }}
         </Answered>
       </section>
-      <Templates />
+      {!isFirst && <Templates />}
       <section aria-labelledby="installed">
         <h2 id="installed">{text('rules.installed')}</h2>
-        <Installed />
+        <Installed
+          none={{ title: text('rules.noneInstalled'), hint: text('rules.noneInstalledHint') }}
+        />
       </section>
     </>
   );
