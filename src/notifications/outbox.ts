@@ -466,8 +466,7 @@ const longestAttemptMs = 300_000;
 export const isUnderWay = (row: string, now: string): string => `
   exists (
     select from notification begun
-     where begun.id = coalesce(${row}.grouped_in, ${row}.id) and begun.attempts > 0
-       and begun.due_at <= begun.changed_at
+     where begun.id = coalesce(${row}.grouped_in, ${row}.id) and ${isCutOff('begun')}
        and begun.changed_at between ms_to_timestamp(${now}::bigint - ${longestAttemptMs})
                                 and ms_to_timestamp(${now}::bigint + ${longestAttemptMs}))`;
 
@@ -573,8 +572,8 @@ export async function lockAlarmsOf(tx: Sql, { id }: Pick<Delivery, 'id'>): Promi
 
 /**
  * Stores the outcome of an attempt, also for the messages grouped with it, and releases the recipient. What is tried
- * again is gathered anew, perhaps with a more severe message that came since. A message that failed for good no longer counts for the limits of its day, and a summary counts once. Returns the announcements that
- * it was about.
+ * again is gathered anew, perhaps with a more severe message that came since. A message that failed for good no longer
+ * counts for the limits of its day, and a summary counts once. Returns the announcements that it was about.
  */
 export async function settleDelivery(
   tx: Sql,

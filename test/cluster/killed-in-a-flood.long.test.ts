@@ -62,7 +62,9 @@ async function givenService() {
     owners,
     last: last ?? owner,
     hang: (where: typeof hangs) => void ([hangs, hanging] = [where, 0]),
-    someoneHangs: () => expect.poll(() => hanging, { timeout: 60_000 }).toBeGreaterThan(0),
+    async someoneHangs() {
+      await expect.poll(() => hanging, { timeout: 60_000 }).toBeGreaterThan(0);
+    },
   };
 }
 type Given = Awaited<ReturnType<typeof givenService>>;
@@ -103,7 +105,9 @@ async function whileStopped(
       create trigger stop before ${change} on ${table}
         for each row when (${when}) execute function stop()`);
     const count = async () => (await db().query(waiting, [lock])).rowCount;
-    await work(() => expect.poll(count, { timeout: 60_000 }).toBeGreaterThan(0));
+    await work(async () => {
+      await expect.poll(count, { timeout: 60_000 }).toBeGreaterThan(0);
+    });
     await db().query(`select pg_terminate_backend(pid) from (${waiting}) as w`, [lock]);
   });
   await db().query(`drop trigger stop on ${table}`);
