@@ -159,8 +159,8 @@ export function readLinkToken(
 }
 
 /**
- * A mail. With `createdTs` (ms) its `Message-ID` is that of each copy. `unsubscribeUrl`: a page that also accepts a mail
- * client's post (RFC 8058); `unsubscribe`: that link's text.
+ * A mail. With `createdTs` (ms) its `Message-ID` is that of each copy. `unsubscribeUrl`: a page that also accepts a
+ * mail client's post (RFC 8058); `unsubscribe`: that link's text.
  */
 type OutgoingMail = {
   id: number;
