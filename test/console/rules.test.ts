@@ -64,6 +64,74 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.context().close();
   });
 
+  test.each(['light', 'dark', 'phone'] as const)(
+    'the diagram of states, by pointer and keyboard, %s',
+    async (look) => {
+      const to = (evId: number, name: string, gotoStId?: number) => ({
+        evId,
+        name,
+        eventLog: true,
+        causes: [{ sId: '0x10', orderId: 1, thresholds: { isGt: 20 } }],
+        actions: gotoStId === undefined ? { alarm: true } : { engine: { gotoStId } },
+      });
+      const { purposeUuid } = await call<{ purposeUuid: string }>('POST', '/v2/purposes', {
+        puId: 1,
+        name: 'Washing machine',
+        initStId: 1,
+        states: [
+          { stId: 1, name: 'Off', events: [to(1, 'Started', 2)] },
+          {
+            stId: 2,
+            name: 'Running',
+            events: [to(1, 'Finished, after a very long programme', 3), to(2, 'Too hot')],
+          },
+          { stId: 3, name: 'Done', events: [to(1, 'Emptied', 1), to(2, 'Started again', 2)] },
+          { stId: 4, name: 'Always', isGlobal: true, events: [to(1, 'Switched off', 1)] },
+        ],
+      });
+      const watched = await openSignedIn(browser, look, {
+        url: service.url,
+        credentials: person,
+        path: `rules/${purposeUuid}`,
+      });
+      const { page } = watched;
+      const diagram = page.getByRole('group', { name: 'Diagram of the states' });
+      const part = (name: string) => diagram.getByRole('button', { name, exact: true });
+      const pressed = () => diagram.locator('[aria-pressed=true]').allTextContents();
+      await part('Finished, after a very long programme → Done').click();
+      await expect
+        .poll(() => page.getByLabel('What messages call it').inputValue())
+        .toMatch(/^Fin/);
+      await page.waitForTimeout(500);
+      await checkPage(watched, `rules-diagram-${look}`);
+      // Down to where it leads, and opened there.
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      expect(await page.getByLabel('Name of the state').inputValue()).toBe('Done');
+      expect(await pressed()).toEqual(['Done']);
+      const width = async () => (await part('Done').boundingBox())?.width ?? 0;
+      const fitting = await width();
+      await page.getByRole('button', { name: 'Zoom in' }).click();
+      await page.getByRole('button', { name: 'Zoom in' }).click();
+      expect((await width()) / fitting).toBeCloseTo(1.25 ** 2, 1);
+      if (look !== 'phone') {
+        // A drag moves it, and selects nothing.
+        const before = await part('Too hot').boundingBox();
+        await part('Too hot').hover();
+        await page.mouse.down();
+        await page.mouse.move((before?.x ?? 0) + 20, (before?.y ?? 0) - 40, { steps: 5 });
+        await page.mouse.up();
+        expect((await part('Too hot').boundingBox())?.y).toBeLessThan((before?.y ?? 0) - 10);
+        expect(await pressed()).toEqual(['Done']);
+      }
+      await page.getByRole('button', { name: 'Fit' }).click();
+      expect(await width()).toBeCloseTo(fitting, 1);
+      expect(watched.faults).toEqual([]);
+      await page.context().close();
+      await call('DELETE', `/v2/purposes/${purposeUuid}`);
+    },
+  );
+
   test('a rule is made without JSON, tried, moved on the chart, kept as a draft and saved', async () => {
     const { url } = service;
     const watched = await openSignedIn(browser, 'light', {

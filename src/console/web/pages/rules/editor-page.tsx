@@ -7,9 +7,10 @@ import type { Sense } from '../../api/types.ts';
 import { navigate, queryOf, setQuery } from '../../app/router.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { BackLink, Link } from '../../parts/link.tsx';
-import { Answered, Empty, Problem, say } from '../../parts/panel.tsx';
+import { Answered, Empty, lazyPart, Problem, say } from '../../parts/panel.tsx';
 import { formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
+import type { Diagram as DiagramPart } from './diagram.tsx';
 import {
   addEvent,
   addState,
@@ -37,6 +38,11 @@ import { StateCard } from './states.tsx';
 import { text } from './texts.ts';
 import { Try } from './try.tsx';
 import { Versions } from './versions.tsx';
+
+// It brings a library that lays out graphs.
+const Diagram = lazyPart<Parameters<typeof DiagramPart>[0]>(
+  async () => (await import('./diagram.tsx')).Diagram,
+);
 
 /** What is stored of a rule, and its version. */
 type Stored = { rule: Rule; tag: string };
@@ -319,6 +325,7 @@ function States({ rule, selected, findings, onSelect, onChange }: PartProps) {
   };
   return (
     <section class="panel rule-states" aria-label={text('rules.states')}>
+      {rule.states.length > 1 && <Diagram {...{ rule, selected, onSelect }} />}
       <ul class="state-list">
         {rule.states.map((state) => (
           <li key={state.stId} class="state-card">

@@ -133,6 +133,8 @@ export const rules: Record<keyof typeof en, string> = {
   'rules.behind':
     'Jemand anders hat diese Regel gespeichert, seit Sie sie geöffnet haben. Ihre stattdessen speichern? Die andere bleibt in der Liste der Fassungen.',
   'rules.overwrite': 'Meine speichern',
+  'diagram.title': 'Diagramm der Zustände',
+  'diagram.fit': 'Einpassen',
   'try.title': 'Ausprobieren',
   'try.range': 'Werte aus',
   'try.day': 'den letzten 24 Stunden',

@@ -131,6 +131,8 @@ export const rules = {
   'rules.behind':
     'Somebody else has saved this rule since you opened it. Save yours in its place? Theirs stays in the list of versions.',
   'rules.overwrite': 'Save mine',
+  'diagram.title': 'Diagram of the states',
+  'diagram.fit': 'Fit',
   'try.title': 'Try it',
   'try.range': 'Values of',
   'try.day': 'the last 24 hours',
