@@ -60,7 +60,10 @@ export async function gather(
   return { ...delivery, ...text, page, ...(shorten ? { body: shorten(text) } : {}) };
 }
 
-/** Marks the messages that are sent with this one, also those of an earlier attempt, and returns all with this one. */
+/**
+ * Marks the messages that are sent with this one, and returns all with this one. An earlier attempt may have gathered
+ * some under another one, before a more urgent message came: they go with this one now.
+ */
 async function groupWith(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Gathered[]> {
   const { id, contactId, accountId, kind, recipient, isGathering } = delivery;
   const isTheirs = (row: string) => `
@@ -73,7 +76,6 @@ async function groupWith(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Ga
           set grouped_in = $1
         where n.state = 'queued' and n.id <> $1 and n.due_at <= ms_to_timestamp($6)
           and n.type not in ('confirm', 'test')
-          and (n.grouped_in is null or n.grouped_in = $1)
           and ${isTheirs('n')}
           and (n.device_id is null or exists (
                 select from device d where d.id = n.device_id and d.account_id is not null))

@@ -176,6 +176,43 @@ async function gatheringUntil(): Promise<number | null | undefined> {
   return rows[0]?.until;
 }
 
+test('what an earlier attempt gathered goes with a more urgent message that came since', async () => {
+  const { mail, owner } = await givenPerson();
+  world.nowTs = Date.parse('2026-11-22T10:00:00Z');
+  const of = (severity: string, evId: number) =>
+    firedOf(owner, world.nowTs, {
+      evId,
+      name: `Alarm ${evId}`,
+      actions: { severity, cloud: { sendPush: true } },
+    });
+  const rules = {
+    quotasOf: () => world.quotas,
+    isAllowedNumber: () => true,
+    isSmsForAll: true,
+    ownChannels: ['email'],
+  };
+  const notYet = { rules } as unknown as Notifications;
+  await decide(
+    notYet,
+    Array.from({ length: 7 }, (_, n) => of('warning', 200 + n)),
+  );
+  // As a process leaves it that was killed in the attempt.
+  await db().query(
+    `update notification set grouped_in = nullif((select min(id) from notification where account_id = $1), id)
+      where account_id = $1`,
+    [owner.accountId],
+  );
+  await decide(notYet, [of('critical', 300)]);
+  await start();
+  const summary = await mail.mailTo('someone@example.org');
+  expect(summary.headers['subject']).toBe('8 alarms at 1 device since 10:00 UTC');
+  const outcomes = await given.outcomesOf(db(), owner, (all) =>
+    all.every(({ state }) => state === 'sent'),
+  );
+  expect(outcomes).toHaveLength(8);
+  expect(mail.mails).toHaveLength(1);
+});
+
 test('webhooks get every message separately', async () => {
   const receiver = await startHookReceiver();
   closing.push(receiver.close);
