@@ -8,8 +8,8 @@ import { startMailServer } from '../support/smtp.ts';
 
 const { world, closing, start, decide, addContact, usedBy, db } = useAlarms();
 
-async function givenPerson() {
-  const mail = await startMailServer();
+async function givenPerson(answer?: Parameters<typeof startMailServer>[0]) {
+  const mail = await startMailServer(answer);
   closing.push(mail.close);
   world.email = { smtpUrl: mail.url, from: 'service@example.org', timeoutMs: 5_000 };
   const owner = await given.givenDevice(db());
@@ -110,6 +110,28 @@ test('many that wait at once are one message, the most severe first', async () =
   expect(mail.mails).toHaveLength(1);
 });
 
+test('what a summary that was refused for now included is told with the more severe alarm that came since', async () => {
+  let isRefused = true;
+  const { mail, owner } = await givenPerson(() => (isRefused ? 451 : undefined));
+  world.maxAttempts = 8;
+  const outbox = await start();
+  await decide(outbox, firings(owner, 0, 20));
+  const waitsAgain = `select from notification where reason is not null having count(*) = 20`;
+  await expect
+    .poll(async () => (await db().query(waitsAgain)).rowCount, { timeout: 60_000 })
+    .toBe(1);
+  isRefused = false;
+  const actions = { severity: 'critical', cloud: { sendPush: true } };
+  await db().query('update contact set rests_until = ms_to_timestamp($1)', [
+    world.nowTs + minuteMs,
+  ]);
+  await decide(outbox, [firedOf(owner, world.nowTs, { actions, evId: 300, name: 'Fire' })]);
+  world.nowTs += minuteMs;
+  await given.outcomesOf(db(), owner, (all) => all.every(({ state }) => state === 'sent'));
+  expect(subjects(mail.mails)).toEqual(['21 alarms at 1 device since 10:00 UTC']);
+  expect(await usedBy(owner, 'account')).toBe(1);
+});
+
 test('of 431 alarms at once everybody is told, in one message or another, or it is said that they are not', async () => {
   const { mail, owner } = await givenPerson();
   await addContact(owner, 'email', 'used-up@example.org');
@@ -175,43 +197,6 @@ async function gatheringUntil(): Promise<number | null | undefined> {
   );
   return rows[0]?.until;
 }
-
-test('what an earlier attempt gathered goes with a more urgent message that came since', async () => {
-  const { mail, owner } = await givenPerson();
-  world.nowTs = Date.parse('2026-11-22T10:00:00Z');
-  const of = (severity: string, evId: number) =>
-    firedOf(owner, world.nowTs, {
-      evId,
-      name: `Alarm ${evId}`,
-      actions: { severity, cloud: { sendPush: true } },
-    });
-  const rules = {
-    quotasOf: () => world.quotas,
-    isAllowedNumber: () => true,
-    isSmsForAll: true,
-    ownChannels: ['email'],
-  };
-  const notYet = { rules } as unknown as Notifications;
-  await decide(
-    notYet,
-    Array.from({ length: 7 }, (_, n) => of('warning', 200 + n)),
-  );
-  // As a process leaves it that was killed in the attempt.
-  await db().query(
-    `update notification set grouped_in = nullif((select min(id) from notification where account_id = $1), id)
-      where account_id = $1`,
-    [owner.accountId],
-  );
-  await decide(notYet, [of('critical', 300)]);
-  await start();
-  const summary = await mail.mailTo('someone@example.org');
-  expect(summary.headers['subject']).toBe('8 alarms at 1 device since 10:00 UTC');
-  const outcomes = await given.outcomesOf(db(), owner, (all) =>
-    all.every(({ state }) => state === 'sent'),
-  );
-  expect(outcomes).toHaveLength(8);
-  expect(mail.mails).toHaveLength(1);
-});
 
 test('webhooks get every message separately', async () => {
   const receiver = await startHookReceiver();
