@@ -160,7 +160,9 @@ describe.skipIf(browserPath === null)('alarms', () => {
       { sId: '0x10', val: 9, ts: ts - 1_000 },
       { sId: '0x10', val: 9.7, ts },
     ]);
-    await page.getByText('Nobody was notified, because').waitFor();
+    // Above the list, and on the card.
+    await page.getByText('1 alarm: Nobody was notified, because').waitFor();
+    await page.getByText(/^Nobody was notified, because/).waitFor();
     await page.getByText(/, for 2 hrs?/).waitFor();
     await expect.poll(() => page.title()).toBe('(1) Alarms · Sensorium');
     await page.goto(`${service.url}/console/alarms?label=attic`);
