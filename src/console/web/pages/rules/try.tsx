@@ -7,7 +7,7 @@ import { now } from '../../app/now.ts';
 import type { Played, Values } from '../../engine/play.ts';
 import { Problem, Skeleton } from '../../parts/panel.tsx';
 import { formatDuration, formatNumber, formatTime, formatValue } from '../../text/format.ts';
-import { t } from '../../text/t.ts';
+import { count, t } from '../../text/t.ts';
 import { Plot, type Scale } from '../device/chart/plot.tsx';
 import type { Point, Span } from '../device/chart/points.ts';
 import { readCause, type Sentence, writeCause } from './cause.ts';
@@ -197,13 +197,13 @@ function TryChart({ rule, selected, uuid, senses, span, onChange }: TryProps & {
         ),
   );
   const [scale, setScale] = useState<Scale | null>(null);
-  const { data = [] } = query;
-  const isFew = data.reduce((sum, { ts }) => sum + ts.length, 0) <= mostValues;
-  const played = usePlayed(rule, isFew ? data : null, span);
+  const { data, error } = query;
+  const isMany = (data ?? []).reduce((sum, { ts }) => sum + ts.length, 0) > mostValues;
+  const played = usePlayed(rule, isMany ? undefined : data, span);
   if (!limit) return <p class="fine">{text('try.noLimit')}</p>;
   const { sentence, value, event, path } = limit;
   const sense = senses.get(sentence.sId);
-  const own = data.find(({ sId }) => sId === sentence.sId);
+  const own = data?.find(({ sId }) => sId === sentence.sId);
   const points = (own?.ts ?? []).flatMap((ts, place): Point[] => {
     const val = own?.val[place];
     return typeof val === 'number'
@@ -213,10 +213,14 @@ function TryChart({ rule, selected, uuid, senses, span, onChange }: TryProps & {
   const move = (next: number) => onChange(moved(rule, { path, sentence }, next), 'try');
   return (
     <>
+      {error !== undefined && <Problem error={error} />}
       <p class="fine" role="status">
-        {played === null
-          ? text('try.tooMany')
-          : text('try.here', { alarms: played.alarms.length, limit: formatValue(value, sense) })}
+        {typeof played === 'object'
+          ? text('try.here', {
+              alarms: count('audit.alarms', played.alarms.length),
+              limit: formatValue(value, sense),
+            })
+          : error === undefined && text(isMany ? 'try.tooMany' : `try.${played}`)}
       </p>
       <div class="try-chart">
         <Plot
@@ -224,7 +228,7 @@ function TryChart({ rule, selected, uuid, senses, span, onChange }: TryProps & {
           others={[]}
           span={span}
           limits={[{ ...span, value, text: '', name: nameOfEvent(event), isAlarm: true }]}
-          alarms={played?.alarms ?? []}
+          alarms={typeof played === 'object' ? played.alarms : []}
           late={[]}
           hasMean={false}
           onZoom={() => undefined}
@@ -252,16 +256,23 @@ function moved(
   return withAt(rule, path, writeCause(cause, { ...sentence, [which]: next }));
 }
 
-/** Plays the rule in the page, again after each change. Null: there are too many values, or the rule is incomplete. */
-function usePlayed(rule: Rule, series: readonly Values[] | null, span: Span): Played | null {
-  const [played, setPlayed] = useState<Played | null>(null);
+/** Plays the rule in the page, again after each change; otherwise why there is no answer (yet). */
+function usePlayed(
+  rule: Rule,
+  series: readonly Values[] | undefined,
+  span: Span,
+): Played | 'waiting' | 'incomplete' | 'failed' {
+  const [played, setPlayed] = useState<ReturnType<typeof usePlayed>>('waiting');
   useEffect(() => {
     let isGone = false;
     const play = async () => {
+      if (series === undefined) return 'waiting';
       const { playRule } = await import('../../engine/play.ts');
-      if (!isGone) setPlayed(series === null ? null : playRule(rule, series, span));
+      return playRule(rule, series, span) ?? 'incomplete';
     };
-    void play().catch(() => setPlayed(null));
+    void play()
+      .catch(() => 'failed' as const)
+      .then((next) => isGone || setPlayed(next));
     return () => {
       isGone = true;
     };
