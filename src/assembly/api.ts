@@ -91,6 +91,7 @@ import {
   createInstallWarningsOf,
   createOnLabelled,
   listContactRoutes,
+  rulesOf,
 } from './people.ts';
 import { type Shared, tellOfRedis } from './shared.ts';
 import { createStreams, type Auth, listImportRoutes, startAuth } from './streams.ts';
@@ -512,10 +513,11 @@ export function startConsole(
 
 function listSessionRoutes(
   cookie: SessionCookie,
-  { db, config }: Shared,
+  shared: Shared,
   { sessions, authenticate }: Auth,
   accounts: AccountsOptions,
 ): Route[] {
+  const { db, config } = shared;
   const refuseSlowly = createRefuseSlowly(accounts.refusalPauseMs);
   const deps = { ...accounts, revokeSession: sessions.revoke };
   return consoleSessionRoutes({
@@ -524,6 +526,7 @@ function listSessionRoutes(
     openRegistration: accounts.openRegistration,
     hasMail: accounts.hasMail,
     tiles: config.console.tiles,
+    alarms: rulesOf(shared),
     hasAccounts: () => hasAccounts(db),
     signIn: (credentials, request) => {
       const { address, receivedTs } = request;

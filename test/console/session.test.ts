@@ -132,6 +132,7 @@ test('the answer says who is signed in, and whether this is the first run', asyn
     firstRun: false,
     openRegistration: true,
     mail: false,
+    alarms: { ringMaxAgeMs: 900_000, reportedForMs: 3_600_000 },
   });
 });
 
