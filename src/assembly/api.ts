@@ -91,7 +91,6 @@ import {
   createInstallWarningsOf,
   createOnLabelled,
   listContactRoutes,
-  rulesOf,
 } from './people.ts';
 import { type Shared, tellOfRedis } from './shared.ts';
 import { createStreams, type Auth, listImportRoutes, startAuth } from './streams.ts';
@@ -513,11 +512,10 @@ export function startConsole(
 
 function listSessionRoutes(
   cookie: SessionCookie,
-  shared: Shared,
+  { db, config }: Shared,
   { sessions, authenticate }: Auth,
   accounts: AccountsOptions,
 ): Route[] {
-  const { db, config } = shared;
   const refuseSlowly = createRefuseSlowly(accounts.refusalPauseMs);
   const deps = { ...accounts, revokeSession: sessions.revoke };
   return consoleSessionRoutes({
@@ -526,7 +524,6 @@ function listSessionRoutes(
     openRegistration: accounts.openRegistration,
     hasMail: accounts.hasMail,
     tiles: config.console.tiles,
-    alarms: rulesOf(shared),
     hasAccounts: () => hasAccounts(db),
     signIn: (credentials, request) => {
       const { address, receivedTs } = request;

@@ -25,10 +25,6 @@ export const SessionView = z.object({
     .object({ url: z.string(), attribution: z.string() })
     .optional()
     .meta({ description: '`console.tiles`: where maps load their tiles. Absent: nowhere.' }),
-  alarms: z.object({ ringMaxAgeMs: z.int(), reportedForMs: z.int() }).meta({
-    description:
-      '`ingest.ringMaxAgeMs` and `alarms.reportedForMs`: the console plays rules with them.',
-  }),
   timestamp,
 });
 export type SessionView = z.infer<typeof SessionView>;
@@ -52,7 +48,6 @@ type SessionRoutesDeps = {
   openRegistration: boolean;
   hasMail: boolean;
   tiles: { url: string; attribution: string } | null;
-  alarms: SessionView['alarms'];
 };
 
 const tag = 'Console';
@@ -91,8 +86,7 @@ function describe(deps: SessionRoutesDeps): Route {
       const timestamp = request.now();
       const tiles = deps.tiles ?? undefined;
       const firstRun = !hasAccounts;
-      const { alarms } = deps;
-      return { account, firstRun, openRegistration, mail: hasMail, tiles, alarms, timestamp };
+      return { account, firstRun, openRegistration, mail: hasMail, tiles, timestamp };
     },
   });
 }

@@ -132,7 +132,6 @@ test('the answer says who is signed in, and whether this is the first run', asyn
     firstRun: false,
     openRegistration: true,
     mail: false,
-    alarms: { ringMaxAgeMs: 900_000, reportedForMs: 3_600_000 },
   });
 });
 

@@ -20,7 +20,6 @@ import {
   undo,
   withAt,
 } from '../../../src/console/web/pages/rules/document.ts';
-import { playRule } from '../../../src/console/web/engine/play.ts';
 import { Cause, Purpose } from '../../../src/contract/purpose.ts';
 
 const folder = new URL('../../../examples/', import.meta.url);
@@ -205,22 +204,4 @@ describe('changing a rule', () => {
     expect(redo(redo(undo(back))).now).toBe(added.now);
     expect(edit(back, empty).future).toEqual([]);
   });
-});
-
-test('a replay in the page ends an alarm that nothing ends when the operator of the service says', () => {
-  const event = {
-    evId: 1,
-    causes: [{ sId: '1', thresholds: { isAny: true } }],
-    actions: { alarm: true },
-  };
-  const rule = { puId: 1, initStId: 1, states: [{ stId: 1, events: [event] }] };
-  const values = [{ sId: '1', ts: [10_000], val: [5] }];
-  const alarmsOf = (reportedForMs: number) =>
-    playRule(rule, values, {
-      start: 0,
-      end: 7_200_000,
-      rules: { ringMaxAgeMs: 900_000, reportedForMs },
-    })?.alarms;
-  expect(alarmsOf(60_000)).toEqual([{ start: 10_000, end: 70_000 }]);
-  expect(alarmsOf(3_600_000)).toEqual([{ start: 10_000, end: 3_610_000 }]);
 });

@@ -91,8 +91,8 @@ export async function enterNew(credentials: Credentials): Promise<void> {
 
 function enterAs(account: SessionAccount): void {
   const { value } = session;
-  // Who signs in has seen the page that offers it, which needs the view.
-  if (value.state === 'open') take({ ...value.view, account, firstRun: false });
+  const view = value.state === 'open' ? value.view : { openRegistration: false, mail: false };
+  take({ ...view, account, firstRun: false });
 }
 
 export async function leave(): Promise<void> {

@@ -12,8 +12,8 @@ export type Played = {
 /** Values of a sensor, oldest first. */
 export type Values = { sId: string; ts: readonly number[]; val: readonly unknown[] };
 
-/** What the operator of a service may set, ms: `ingest.ringMaxAgeMs` and `alarms.reportedForMs`. */
-export type AlarmTimes = { ringMaxAgeMs: number; reportedForMs: number };
+/** As the service has it unless its operator says otherwise. */
+const rules = { ringMaxAgeMs: 900_000, reportedForMs: 3_600_000 };
 
 /**
  * Plays a rule on values as if each had arrived when it was measured, with the engine of the service. Null if the
@@ -22,7 +22,7 @@ export type AlarmTimes = { ringMaxAgeMs: number; reportedForMs: number };
 export function playRule(
   rule: unknown,
   series: readonly Values[],
-  { start, end, rules }: { start: number; end: number; rules: AlarmTimes },
+  { start, end }: { start: number; end: number },
 ): Played | null {
   const read = Purpose.safeParse(rule);
   if (!read.success) return null;

@@ -4,7 +4,6 @@ import { listPoints } from '../../api/measurements.ts';
 import { tryRule } from '../../api/rules.ts';
 import type { BacktestLine, Sense } from '../../api/types.ts';
 import { now } from '../../app/now.ts';
-import { session } from '../../app/session.ts';
 import type { Played, Values } from '../../engine/play.ts';
 import { Problem, Skeleton } from '../../parts/panel.tsx';
 import { formatDuration, formatNumber, formatTime, formatValue } from '../../text/format.ts';
@@ -267,10 +266,9 @@ function usePlayed(
   useEffect(() => {
     let isGone = false;
     const play = async () => {
-      const { value } = session;
-      if (series === undefined || value.state !== 'open') return 'waiting';
+      if (series === undefined) return 'waiting';
       const { playRule } = await import('../../engine/play.ts');
-      return playRule(rule, series, { ...span, rules: value.view.alarms }) ?? 'incomplete';
+      return playRule(rule, series, span) ?? 'incomplete';
     };
     void play()
       .catch(() => 'failed' as const)
