@@ -434,21 +434,21 @@ export async function takeBack(
   const alarms = await listUntold(tx, announcements);
   await changeAlarms(
     tx,
-    alarms.map(({ alarmId, failures, acknowledgedTs }) => {
+    alarms.map(({ alarmId, failures, acknowledgedTs, closedTs }) => {
       const pauseMs = pausesMs[Math.min(failures, pausesMs.length - 1)] ?? 0;
       const set: Partial<Alarm> = {
         told: 'withdrawn',
         announcedTs: null,
         failures: failures + 1,
-        // An acknowledged alarm is not announced again.
-        nextTs: acknowledgedTs === null ? nowTs + pauseMs : null,
+        // An alarm that is acknowledged or over is not announced again.
+        nextTs: acknowledgedTs === null && closedTs === null ? nowTs + pauseMs : null,
       };
       return { alarmId, change: 'withdrawn', ts: nowTs, set };
     }),
   );
 }
 
-/** The alarms that are open, and of whose current announcement, one of these, nobody is known to have heard. */
+/** The alarms, also closed ones, of whose current announcement, one of these, nobody is known to have heard. */
 async function listUntold(tx: Sql, announcements: readonly Announcement[]): Promise<Alarm[]> {
   if (announcements.length === 0) return [];
   const { rows } = await tx.query<AlarmRow>({
@@ -456,7 +456,7 @@ async function listUntold(tx: Sql, announcements: readonly Announcement[]): Prom
     text: `
       select ${alarmColumns} from alarm a
        where (a.id, a.announcement) in (select * from unnest($1::bigint[], $2::integer[]))
-         and a.told = 'queued' and a.announced_at is not null and a.closed_at is null`,
+         and a.told = 'queued' and a.announced_at is not null`,
     values: [
       announcements.map(({ alarmId }) => alarmId),
       announcements.map(({ announcement }) => announcement),

@@ -54,6 +54,9 @@ test('after five messages in ten minutes a person gets one for everything that w
   expect(outcomes).toHaveLength(47);
   expect(outcomes.filter(({ grouped }) => grouped === true)).toHaveLength(41);
   expect(mail.mails).toHaveLength(6);
+  // People were told of the closed one, too.
+  const told = await db().query(`select told, count(*)::integer as n from alarm group by told`);
+  expect(told.rows).toEqual([{ told: 'told', n: 47 }]);
   // Five mails and a summary.
   expect(await usedBy(owner, 'account')).toBe(6);
 

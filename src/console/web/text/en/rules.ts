@@ -131,6 +131,8 @@ export const rules = {
   'rules.behind':
     'Somebody else has saved this rule since you opened it. Save yours in its place? Theirs stays in the list of versions.',
   'rules.overwrite': 'Save mine',
+  'diagram.title': 'Diagram of the states',
+  'diagram.fit': 'Fit',
   'try.title': 'Try it',
   'try.range': 'Values of',
   'try.day': 'the last 24 hours',
@@ -142,6 +144,8 @@ export const rules = {
   'try.open': 'still open at the end',
   'try.lasted': 'for {time}',
   'try.compared': 'Compared with the alarms that were recorded: {more} more, {fewer} fewer.',
+  'try.notCompared': 'Not compared with what was recorded: the device did not have this rule then.',
+  'try.more': 'and {count} more',
   'try.only.candidate': 'only with this rule',
   'try.only.against': 'only as it was',
   'try.earlier': '{time} earlier with this rule',
@@ -153,7 +157,7 @@ export const rules = {
   'try.noLimit': 'No event has a limit that can be moved on a chart.',
   'try.tooMany':
     'There are too many values to play the rule here. “What would have happened?” does.',
-  'try.waiting': 'The values are being read …',
+  'try.waiting': 'The rule is being played …',
   'try.incomplete': 'The rule is not complete: it cannot be played.',
   'try.failed': 'The rule could not be played here. “What would have happened?” still works.',
   'try.here':
@@ -169,6 +173,8 @@ export const rules = {
   'versions.title': 'Versions',
   'versions.one': 'Version {version}, {time}',
   'versions.restore': 'Restore version {version}',
+  'versions.askTitle': 'Restore version {version}?',
+  'versions.ask': 'What you have changed and not saved is lost.',
   'versions.restored': 'Version {version} is restored.',
   'template.watched': 'Watched',
   'template.freezer': 'Freezer',
