@@ -312,7 +312,7 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     expect(asked).toBe(1);
     await page.unroute(/\/v2\/measurements\?/);
     await again.click();
-    await page.getByText(/on the values shown: 1 alarms/).waitFor();
+    await page.getByText(/on the values shown: 1 alarm\./).waitFor();
     await page.context().close();
   });
 });
