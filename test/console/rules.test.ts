@@ -250,7 +250,7 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.getByLabel('Limit, °C').fill('-11');
     const kept = () =>
       page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes('rule/')).length);
-    expect(await kept()).toBeGreaterThan(0);
+    await expect.poll(kept).toBeGreaterThan(0);
     expect(watched.faults).toEqual([]);
     await page.locator('.foot > summary').click();
     await page.getByRole('button', { name: 'Sign out' }).click();
