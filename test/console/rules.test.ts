@@ -142,20 +142,41 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     const { page } = watched;
     await page.getByRole('button', { name: /^Freezer/ }).click();
     await page.getByLabel('Limit, °C').waitFor();
+    await page.getByText(/^Temperature above .15.°C, for 10 min/).waitFor();
+    await page
+      .getByText(
+        /Opens an alarm .warning.\. Notifies people\. Notifies again every .*\. Is recorded\./i,
+      )
+      .waitFor();
     await page.getByLabel('What messages call it').fill('Freezer too warm');
     await page.getByRole('button', { name: 'What would have happened?' }).click();
     await page.getByText('Alarms: 1.').waitFor();
     await page.getByText('the device did not have this rule then').waitFor();
     const limit = page.getByRole('slider', { name: 'Limit of the rule' });
-    await page.getByText(/With the limit .15.0.°C, on the values shown: 1 alarms/).waitFor();
+    await page.getByText(/With the limit .15.0.°C, on the values shown: 1 alarm\./).waitFor();
     await checkPage(watched, 'rules-try-light');
     const before = await limit.boundingBox();
     expect(before).not.toBeNull();
     // Ten times 0.1 °C each, by the keyboard: the values are colder than that.
     await limit.focus();
     for (let step = 0; step < 3; step += 1) await page.keyboard.press('PageUp');
-    await page.getByText(/With the limit .12.0.°C, on the values shown: 0 alarms/).waitFor();
+    await page.getByText(/With the limit .12.0.°C, on the values shown: 0 alarms\./).waitFor();
     expect(await page.getByLabel('Limit, °C').inputValue()).toBe('-12');
+    await page.getByText(/^Temperature above .12.°C, for 10 min/).waitFor();
+    // What the service would refuse is not said in words, and not played.
+    await page.getByText('As JSON', { exact: true }).click();
+    await page.getByRole('textbox', { name: 'As JSON' }).fill('{ "states": [{ "stId": 1 }] }');
+    await page.getByText('No event has a limit that can be moved on a chart.').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText(/With the limit .12.0.°C/).waitFor();
+    const json = await page.getByRole('textbox', { name: 'As JSON' }).inputValue();
+    await page
+      .getByRole('textbox', { name: 'As JSON' })
+      .fill(JSON.stringify({ ...JSON.parse(json), puId: undefined }));
+    await page.getByText('The rule is not complete: it cannot be played.').waitFor();
+    await expect.poll(() => page.getByText(/^Temperature above/).count()).toBe(0);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText(/With the limit .12.0.°C/).waitFor();
     await page.reload();
     await page.getByLabel('Limit, °C').waitFor();
     expect(await page.getByLabel('Limit, °C').inputValue()).toBe('-12');
@@ -229,7 +250,7 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.getByLabel('Limit, °C').fill('-11');
     const kept = () =>
       page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes('rule/')).length);
-    expect(await kept()).toBeGreaterThan(0);
+    await expect.poll(kept).toBeGreaterThan(0);
     expect(watched.faults).toEqual([]);
     await page.locator('.foot > summary').click();
     await page.getByRole('button', { name: 'Sign out' }).click();
@@ -291,7 +312,7 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     expect(asked).toBe(1);
     await page.unroute(/\/v2\/measurements\?/);
     await again.click();
-    await page.getByText(/on the values shown: 1 alarms/).waitFor();
+    await page.getByText(/on the values shown: 1 alarm\./).waitFor();
     await page.context().close();
   });
 });

@@ -11,15 +11,20 @@ import { listWarnings, warnOfPolygons } from '../../../engine/warnings.ts';
 /** What is wrong with a rule, and where; `code`: it is allowed, but probably a mistake (docs/warnings.md). */
 export type Finding = { path: readonly (string | number)[]; code: string | null; message: string };
 
+/** `purpose`: the rule as the service reads it; null if it refuses it. */
+export type Checked = { findings: readonly Finding[]; purpose: Purpose | null };
+
 /** Says what the service would say of a purpose that is stored: what it refuses; otherwise what it warns of. */
-export function checkRule(value: unknown): Finding[] {
+export function checkRule(value: unknown): Checked {
   const read = Purpose.safeParse(value);
-  if (!read.success)
-    return read.error.issues.map(({ path, message }) => ({
+  if (!read.success) {
+    const findings = read.error.issues.map(({ path, message }) => ({
       path: path as (string | number)[],
       code: null,
       message,
     }));
+    return { findings, purpose: null };
+  }
   const purposes = [read.data];
   const pathOf = () => '';
   const warnings = joinWarnings(
@@ -27,7 +32,8 @@ export function checkRule(value: unknown): Finding[] {
     listWarnings(purposes, undefined, pathOf),
     ...[warnOfPolygons, warnOfActions, warnOfNumberForms].map((warnOf) => warnOf(purposes, pathOf)),
   );
-  return warnings.map(({ path, code, message }) => ({ path: stepsOf(path), code, message }));
+  const findings = warnings.map(({ path, ...found }) => ({ ...found, path: stepsOf(path) }));
+  return { findings, purpose: read.data };
 }
 
 /** A JSON Pointer as a path. */

@@ -12,7 +12,7 @@ export type Played = {
 /** Values of a sensor, oldest first. */
 export type Values = { sId: string; ts: readonly number[]; val: readonly unknown[] };
 
-/** As the service has it unless its operator says otherwise. */
+/** What an operator sets instead changes nothing here: no value comes late, and no device reports its own events. */
 const rules = { ringMaxAgeMs: 900_000, reportedForMs: 3_600_000 };
 
 /**

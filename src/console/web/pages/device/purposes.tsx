@@ -83,7 +83,7 @@ function StateView({ purposes, purpose, state, senses, isNow }: StateProps) {
 }
 
 /** When it fires: "Temperature above 8 °C, 2 of 2 values; and Door open: one of 1, for 10 min". */
-function sayWhen({ causes }: Event, senses: Senses): string {
+export function sayWhen({ causes }: Event, senses: Senses): string {
   if (causes.length === 0) return t('why.never');
   return causes
     .toSorted((a, b) => (a.orderId ?? 0) - (b.orderId ?? 0))
@@ -114,8 +114,8 @@ function sayCause({ sId, threshold, thresholds, measurement }: Cause, sense?: Se
     .join(', ');
 }
 
-/** What happens then, a sentence for each. */
-function sayDoes(
+/** What happens when an event of a state fires, a sentence for each. */
+export function sayDoes(
   event: Event,
   stId: number,
   purpose: Purpose,

@@ -3,7 +3,7 @@ import { reload, useQuery } from '../../api/cache.ts';
 import { getConfiguration, listDevices, sensesOf } from '../../api/devices.ts';
 import { ApiError } from '../../api/request.ts';
 import { addPurpose, getPurpose, replacePurpose } from '../../api/rules.ts';
-import type { Sense } from '../../api/types.ts';
+import type { Purpose, Sense } from '../../api/types.ts';
 import { navigate, queryOf, setQuery } from '../../app/router.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { BackLink, Link } from '../../parts/link.tsx';
@@ -28,10 +28,11 @@ import {
   valueAt,
   withAt,
 } from './document.ts';
+import { sayDoes, sayWhen } from '../device/purposes.tsx';
 import { type Draft, isNew, keepDraft, readDraft } from './draft.ts';
 import { EventForm, isBelow, nameOfState } from './event-form.tsx';
 import { Tick } from './fields.tsx';
-import { FindingsAt, useFindings } from './findings.tsx';
+import { FindingsAt, useChecked } from './findings.tsx';
 import { InstallDialog } from './install-dialog.tsx';
 import { JsonPanel } from './json-panel.tsx';
 import { StateCard } from './states.tsx';
@@ -110,7 +111,7 @@ function Editor({ id, stored: first, draft }: EditorProps) {
   useUndoKeys(setHistory);
   const sample = useSample();
   const senses = useSenses(sample);
-  const findings = useFindings(rule) ?? [];
+  const { findings, purpose } = useChecked(rule);
   const change = (next: Rule, key: string | null = null) =>
     setHistory((before) => edit(before, next, key));
   const discard = () => {
@@ -197,6 +198,7 @@ function Editor({ id, stored: first, draft }: EditorProps) {
           rule={rule}
           selected={selected}
           senses={senses}
+          purpose={purpose}
           findings={findings}
           onSelect={setSelected}
           onChange={change}
@@ -358,10 +360,11 @@ function SelectedForm({
   rule,
   selected,
   senses,
+  purpose,
   findings,
   onSelect,
   onChange,
-}: PartProps & { senses: ReadonlyMap<string, Sense> }) {
+}: PartProps & { senses: ReadonlyMap<string, Sense>; purpose: Purpose | null }) {
   const path = selected && pathOf(rule, selected);
   if (!selected || !path) return <p class="panel muted">{text('rules.selectOne')}</p>;
   const { stId, evId } = selected;
@@ -372,6 +375,7 @@ function SelectedForm({
   const [sId = ''] = senses.keys();
   return (
     <section class="panel rule-selected" aria-label={text('rules.selected')}>
+      {purpose && <Said purpose={purpose} selected={selected} senses={senses} />}
       {event ? (
         <EventForm
           key={name}
@@ -414,6 +418,22 @@ function SelectedForm({
         </button>
       </p>
     </section>
+  );
+}
+
+type SaidProps = { purpose: Purpose; selected: Selected; senses: ReadonlyMap<string, Sense> };
+
+/** All of an event in words, as the page of a device says it. */
+function Said({ purpose, selected: { stId, evId }, senses }: SaidProps) {
+  const state = purpose.states.find((each) => each.stId === stId);
+  const event = state?.events.find((each) => each.evId === evId);
+  if (!event) return null;
+  return (
+    <p class="rule-said">
+      <strong>{sayWhen(event, senses)}</strong>
+      <br />
+      {sayDoes(event, stId, purpose, [purpose])}
+    </p>
   );
 }
 

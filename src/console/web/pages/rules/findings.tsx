@@ -1,19 +1,21 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { Finding } from '../../engine/check.ts';
+import type { Checked, Finding } from '../../engine/check.ts';
 import { Icon } from '../../parts/icon.tsx';
 import type { Rule } from './document.ts';
 import { text, tryText } from './texts.ts';
 
 const afterMs = 200;
 
-/** What the service would say of a rule; of the one before while it is checked. Null until that is known. */
-export function useFindings(rule: Rule): readonly Finding[] | null {
-  const [findings, setFindings] = useState<readonly Finding[] | null>(null);
+const unchecked: Checked = { findings: [], purpose: null };
+
+/** What the service would say of a rule; of the one before while it is checked. */
+export function useChecked(rule: Rule): Checked {
+  const [checked, setChecked] = useState(unchecked);
   useEffect(() => {
     let isGone = false;
     const check = async () => {
       const { checkRule } = await import('../../engine/check.ts');
-      if (!isGone) setFindings(checkRule(rule));
+      if (!isGone) setChecked(checkRule(rule));
     };
     // Without the check the service still refuses what is wrong.
     const timer = setTimeout(() => void check().catch(() => undefined), afterMs);
@@ -22,7 +24,7 @@ export function useFindings(rule: Rule): readonly Finding[] | null {
       clearTimeout(timer);
     };
   }, [rule]);
-  return findings;
+  return checked;
 }
 
 /** Findings in words, beside what they are about. */

@@ -8,7 +8,7 @@ import { now } from '../../app/now.ts';
 import type { Played, Values } from '../../engine/play.ts';
 import { Answered, Problem, Skeleton } from '../../parts/panel.tsx';
 import { formatDuration, formatNumber, formatTime, formatValue } from '../../text/format.ts';
-import { t } from '../../text/t.ts';
+import { count, t } from '../../text/t.ts';
 import { Plot, type Scale } from '../device/chart/plot.tsx';
 import type { Series, Span } from '../device/chart/points.ts';
 import { loadSeries, toPoints } from '../device/chart/series.ts';
@@ -267,9 +267,12 @@ function Chart({
   return (
     <>
       <p class="fine" role="status">
-        {played === null && text('try.tooMany')}
-        {played &&
-          text('try.here', { alarms: played.alarms.length, limit: formatValue(value, sense) })}
+        {typeof played === 'object'
+          ? text('try.here', {
+              alarms: count('audit.alarms', played.alarms.length),
+              limit: formatValue(value, sense),
+            })
+          : text(`try.${played}`)}
       </p>
       <div class="try-chart">
         <Plot
@@ -277,7 +280,7 @@ function Chart({
           others={none}
           span={span}
           limits={[{ ...span, value, text: '', name: nameOfEvent(event), isAlarm: true }]}
-          alarms={played?.alarms ?? none}
+          alarms={typeof played === 'object' ? played.alarms : none}
           late={none}
           hasMean={false}
           onZoom={() => undefined}
@@ -305,23 +308,23 @@ function moved(
   return withAt(rule, path, writeCause(cause, { ...sentence, [which]: next }));
 }
 
-/**
- * Plays the rule in the page, again after each change. Undefined: not yet. Null: there are too many values, or the rule
- * is incomplete.
- */
+/** Plays the rule in the page, again after each change; otherwise why there is no answer (yet). */
 function usePlayed(
   rule: Rule,
   series: readonly Values[] | null,
   span: Span,
-): Played | null | undefined {
-  const [played, setPlayed] = useState<Played | null>();
+): Played | 'waiting' | 'tooMany' | 'incomplete' | 'failed' {
+  const [played, setPlayed] = useState<ReturnType<typeof usePlayed>>('waiting');
   useEffect(() => {
     let isGone = false;
     const play = async () => {
+      if (series === null) return 'tooMany';
       const { playRule } = await import('../../engine/play.ts');
-      if (!isGone) setPlayed(series === null ? null : playRule(rule, series, span));
+      return playRule(rule, series, span) ?? 'incomplete';
     };
-    void play().catch(() => !isGone && setPlayed(null));
+    void play()
+      .catch(() => 'failed' as const)
+      .then((next) => isGone || setPlayed(next));
     return () => {
       isGone = true;
     };

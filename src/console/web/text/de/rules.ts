@@ -159,9 +159,12 @@ export const rules: Record<keyof typeof en, string> = {
     'Manches davon ist angenommen, etwa weil nicht bekannt ist, wann Werte ankamen oder wann der Dienst zugehört hat.',
   'try.noLimit': 'Kein Ereignis hat eine Grenze, die sich im Diagramm verschieben lässt.',
   'try.tooMany':
-    'Es sind zu viele Werte, oder die Regel ist nicht vollständig. Der Dienst kann sie trotzdem ausprobieren.',
+    'Es sind zu viele Werte, um die Regel hier durchzuspielen. „Was wäre passiert?“ tut es.',
+  'try.waiting': 'Die Regel wird durchgespielt …',
+  'try.incomplete': 'Die Regel ist nicht vollständig und lässt sich nicht durchspielen.',
+  'try.failed': 'Die Regel ließ sich hier nicht durchspielen. „Was wäre passiert?“ geht trotzdem.',
   'try.here':
-    'Mit der Grenze {limit}, auf den gezeigten Werten: {alarms} Alarme. Ziehen Sie die Grenze im Diagramm, um sie zu ändern.',
+    'Mit der Grenze {limit}, auf den gezeigten Werten: {alarms}. Ziehen Sie die Grenze im Diagramm, um sie zu ändern.',
   'try.limit': 'Grenze der Regel',
   'rules.install': 'Installieren …',
   'install.title': 'Diese Regel installieren',

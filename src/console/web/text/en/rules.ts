@@ -156,9 +156,12 @@ export const rules = {
     'Some of this is assumed, for example because it is not known when values arrived, or when the service listened.',
   'try.noLimit': 'No event has a limit that can be moved on a chart.',
   'try.tooMany':
-    'There are too many values, or the rule is not complete. The service can still try it.',
+    'There are too many values to play the rule here. “What would have happened?” does.',
+  'try.waiting': 'The rule is being played …',
+  'try.incomplete': 'The rule is not complete: it cannot be played.',
+  'try.failed': 'The rule could not be played here. “What would have happened?” still works.',
   'try.here':
-    'With the limit {limit}, on the values shown: {alarms} alarms. Drag the limit on the chart to change it.',
+    'With the limit {limit}, on the values shown: {alarms}. Drag the limit on the chart to change it.',
   'try.limit': 'Limit of the rule',
   'rules.install': 'Install …',
   'install.title': 'Install this rule',
