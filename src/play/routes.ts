@@ -151,8 +151,8 @@ function estimateValues(
 type Asking = { account: Account; request: RequestInfo; prepared: Prepared };
 
 /**
- * Stores a backtest, as a job. Throws `quota-exceeded`, `too-many-requests`, and `conflict` while a process of an earlier
- * version runs: that would take it for one of the jobs that it forgets.
+ * Stores a backtest, as a job. Throws `quota-exceeded`, `too-many-requests`, and `conflict` while a process of an
+ * earlier version runs: that would take it for one of the jobs that it forgets.
  */
 async function store(
   { db, limitsOf, onStored }: BacktestDeps,

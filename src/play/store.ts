@@ -429,8 +429,8 @@ export async function othersWait(sql: Sql, accountId: number): Promise<boolean> 
 }
 
 /**
- * Gives up the device that is next, which failed again and again, with what was kept of it. Null if none is left, or the
- * backtest is not this run's.
+ * Gives up the device that is next, which failed again and again, with what was kept of it. Null if none is left, or
+ * the backtest is not this run's.
  */
 export async function skipDevice(
   tx: Sql,

@@ -107,7 +107,7 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.knows.queued': '{count} unterwegs',
   'alarms.knows.waiting': '{count} warten auf eine Zusammenfassung um {time}',
   'alarms.knows.planned': '{count} warten auf die Verzögerung dieses Kontakts',
-  'alarms.knows.failed': 'mit {count} nicht erreicht',
+  'alarms.knows.failed': '{count} nicht zugestellt',
   'alarms.knows.untold': 'von {count} nicht benachrichtigt',
   'alarms.knows.limit':
     'von {count} nicht benachrichtigt, weil die Nachrichten des Tages bis {time} verbraucht sind',

@@ -312,7 +312,7 @@ export const chart: Record<keyof typeof enChart, string> = {
   'late.values.other': '{count} Werte kamen verspätet und wurden mit keiner Grenze verglichen:',
   'late.when': 'gemessen von {first} bis {last}, eingetroffen bis {arrived}.',
   'late.within': 'Keine Grenze des aktuellen Profils hätte einen davon gemeldet.',
-  'late.one': 'ein Wert, von {from}; wie lange es dauerte, ist nicht bekannt',
+  'late.one': 'ein Wert, um {from}; wie lange es dauerte, ist nicht bekannt',
   'late.beyond': 'Die Grenzen des aktuellen Profils hätten gemeldet:',
   'chart.goneDevice': 'Entferntes Gerät',
   'chart.dropDevice': '{name} aus den Diagrammen entfernen',

@@ -103,7 +103,7 @@ export const alarms = {
   'alarms.knows.queued': '{count} are on their way',
   'alarms.knows.waiting': '{count} wait for a summary at {time}',
   'alarms.knows.planned': '{count} wait for the delay of this contact',
-  'alarms.knows.failed': 'not reached with {count}',
+  'alarms.knows.failed': '{count} not delivered',
   'alarms.knows.untold': 'not notified of {count}',
   'alarms.knows.limit':
     'not notified of {count}, because the messages of the day are used up until {time}',

@@ -293,7 +293,7 @@ export const chart = {
   'late.values.other': '{count} values came late and were compared with no limit:',
   'late.when': 'measured from {first} to {last}, received by {arrived}.',
   'late.within': 'No limit of the current profile would have marked any of them.',
-  'late.one': 'one value, of {from}; how long it lasted is not known',
+  'late.one': 'one value, at {from}; how long it lasted is not known',
   'late.beyond': 'The limits of the current profile would have marked:',
   'chart.goneDevice': 'Removed device',
   'chart.dropDevice': 'Remove {name} from the charts',
