@@ -403,50 +403,64 @@ export async function lockAlarms(tx: Sql, alarmIds: readonly number[]): Promise<
   });
 }
 
-/** A message of this announcement reached somebody. */
+/** That people are told of an alarm: `announcement` counts how often they were. */
+export type Announcement = { alarmId: number; announcement: number };
+
+/** A message of each of these announcements reached somebody. */
 export async function noteNotified(
   tx: Sql,
-  alarmId: number,
-  { announcement, nowTs }: { announcement: number; nowTs: WallMs },
+  announcements: readonly Announcement[],
+  nowTs: WallMs,
 ): Promise<void> {
-  const alarm = await findStanding(tx, alarmId, announcement);
-  if (alarm?.told !== 'queued') return;
   const set = { told: 'told', failures: 0 } as const;
-  await changeAlarms(tx, [{ alarmId, change: 'told', ts: nowTs, set }]);
+  const alarms = await listUntold(tx, announcements);
+  await changeAlarms(
+    tx,
+    alarms.map(({ alarmId }) => ({ alarmId, change: 'told', ts: nowTs, set })),
+  );
 }
 
 const pausesMs = [1, 5, 15, 60].map((minutes) => minutes * 60_000);
 
 /**
- * All messages of this announcement have failed: withdraws it, and the timer announces the alarm again, after a longer
- * pause each time.
+ * All messages of these announcements have failed: withdraws them, and the timer announces each alarm again, after a
+ * longer pause each time.
  */
 export async function takeBack(
   tx: Sql,
-  alarmId: number,
-  { announcement, nowTs }: { announcement: number; nowTs: WallMs },
+  announcements: readonly Announcement[],
+  nowTs: WallMs,
 ): Promise<void> {
-  const alarm = await findStanding(tx, alarmId, announcement);
-  if (alarm?.told !== 'queued') return;
-  const pauseMs = pausesMs[Math.min(alarm.failures, pausesMs.length - 1)] ?? 0;
-  const set: Partial<Alarm> = {
-    told: 'withdrawn',
-    announcedTs: null,
-    failures: alarm.failures + 1,
-    // An acknowledged alarm is not announced again.
-    nextTs: alarm.acknowledgedTs === null ? nowTs + pauseMs : null,
-  };
-  await changeAlarms(tx, [{ alarmId, change: 'withdrawn', ts: nowTs, set }]);
+  const alarms = await listUntold(tx, announcements);
+  await changeAlarms(
+    tx,
+    alarms.map(({ alarmId, failures, acknowledgedTs, closedTs }) => {
+      const pauseMs = pausesMs[Math.min(failures, pausesMs.length - 1)] ?? 0;
+      const set: Partial<Alarm> = {
+        told: 'withdrawn',
+        announcedTs: null,
+        failures: failures + 1,
+        // An alarm that is acknowledged or over is not announced again.
+        nextTs: acknowledgedTs === null && closedTs === null ? nowTs + pauseMs : null,
+      };
+      return { alarmId, change: 'withdrawn', ts: nowTs, set };
+    }),
+  );
 }
 
-/** Finds the alarm if it is open and this is its current announcement. */
-async function findStanding(tx: Sql, alarmId: number, announcement: number): Promise<Alarm | null> {
+/** The alarms, also closed ones, of whose current announcement, one of these, nobody is known to have heard. */
+async function listUntold(tx: Sql, announcements: readonly Announcement[]): Promise<Alarm[]> {
+  if (announcements.length === 0) return [];
   const { rows } = await tx.query<AlarmRow>({
-    name: 'alarms-standing',
+    name: 'alarms-untold',
     text: `
       select ${alarmColumns} from alarm a
-       where a.id = $1 and a.announcement = $2 and a.announced_at is not null and a.closed_at is null`,
-    values: [alarmId, announcement],
+       where (a.id, a.announcement) in (select * from unnest($1::bigint[], $2::integer[]))
+         and a.told = 'queued' and a.announced_at is not null`,
+    values: [
+      announcements.map(({ alarmId }) => alarmId),
+      announcements.map(({ announcement }) => announcement),
+    ],
   });
-  return rows[0] ? toAlarm(rows[0]) : null;
+  return rows.map(toAlarm);
 }

@@ -47,8 +47,8 @@ export async function addCommand(
   const { deviceId, waiting } = await findTarget(tx, accountId, deviceUuid);
   const { commandsPerDevice: limit } = limits;
   if (waiting >= limit) throw quotaExceeded({ quota: 'commandsPerDevice', limit, used: waiting });
-  await countCommand(tx, accountId, limits);
   const json = params === undefined ? null : commandJson(params);
+  await countCommand(tx, accountId, limits, json ?? '');
   await tx.query(
     `
       insert into command (uuid, account_id, device_id, name, params, reason, created_at, expires_at, bytes)
@@ -85,8 +85,16 @@ async function findTarget(
   return target;
 }
 
-/** The caller has locked the account's usage. Throws `quota-exceeded`. */
-async function countCommand(tx: Sql, accountId: number, limits: QuotaSettings): Promise<void> {
+/**
+ * A command counts once, and once again for each KiB of its params, as what a day's commands take has no other bound.
+ * The caller has locked the account's usage. Throws `quota-exceeded`.
+ */
+async function countCommand(
+  tx: Sql,
+  accountId: number,
+  limits: QuotaSettings,
+  params: string,
+): Promise<void> {
   const usage = await findUsage(tx, accountId);
   const used = usage?.used.commandsPerDay ?? 0;
   const limit = usage?.overrides.commandsPerDay ?? limits.commandsPerDay;
@@ -94,10 +102,10 @@ async function countCommand(tx: Sql, accountId: number, limits: QuotaSettings): 
   await tx.query(
     `
       update account_usage
-         set commands = 1 + case when commands_day = ${today} then commands else 0 end,
+         set commands = $2 + case when commands_day = ${today} then commands else 0 end,
              commands_day = ${today}
        where account_id = $1`,
-    [accountId],
+    [accountId, 1 + Math.floor(Buffer.byteLength(params) / 1_024)],
   );
 }
 

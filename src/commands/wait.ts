@@ -6,9 +6,10 @@ import type { CommandRow } from './schema.ts';
 
 /**
  * How many requests of an account, and of all, may wait in this process. Further ones are answered at once: a request
- * holds its memory while it waits.
+ * holds its memory while it waits. Once half of all wait, an account may have a few only.
  */
 const mostOfAccount = 100;
+const fewOfAccount = 10;
 const mostOfAll = 500;
 /** A notice may be missed: the bus delivers at most once. */
 const lookAgainMs = 5_000;
@@ -67,7 +68,8 @@ export function createCommandWaits(deps: {
   return {
     async untilEnded(waiting, read) {
       const { accountId, waitMs, signal } = waiting;
-      const isFull = count >= mostOfAll || (counts.get(accountId) ?? 0) >= mostOfAccount;
+      const most = count < mostOfAll / 2 ? mostOfAccount : fewOfAccount;
+      const isFull = count >= mostOfAll || (counts.get(accountId) ?? 0) >= most;
       if (waitMs === 0 || isFull) return read();
       const endMs = monotonicClock() + waitMs;
       const rest = enter(waiting);

@@ -20,7 +20,7 @@ import {
 } from '../notifications/enqueue-direct.ts';
 import { type LinkPurpose, readLinkToken } from '../notifications/channels/email.ts';
 import { webhookSecrets } from '../notifications/channels/webhook.ts';
-import { endAnnouncement } from '../notifications/outbox.ts';
+import { endAnnouncements } from '../notifications/outbox.ts';
 import { countRecipients, listAnnounced } from '../notifications/recipients.ts';
 import { type LimitsOf, lockUsage, quotaExceeded } from '../quotas/quotas.ts';
 import {
@@ -391,8 +391,7 @@ async function replaceContacts(
     const gone = before.filter((contact) => !keys.has(keyOf(contact)));
     const ids = gone.map(({ contactId }) => contactId);
     await lockAlarms(tx, await listAlarmsOf(tx, ids));
-    for (const message of await removeContacts(tx, ids, by.ts))
-      await endAnnouncement(tx, message, by.ts);
+    await endAnnouncements(tx, await removeContacts(tx, ids, by.ts), by.ts);
     const added = await saveContacts(tx, accountId, wanted);
     const messages = added
       .filter(({ kind }) => kind === 'email')

@@ -48,7 +48,8 @@ const hints = {
   'never-fires':
     'an event before it moves the device first, or its causes never hold together: put it before that event, or remove it',
   'fires-on-every-value': 'correct the limit; isAny: true says that every value is meant',
-  'told-often': 'let the event wait (forMs, count), open an alarm, or set actions.alarm to false',
+  'told-often':
+    'let the event wait (forMs, count), open an alarm, which tells once, or notify nobody',
 } as const satisfies Record<string, string>;
 
 export type WarningCode = keyof typeof hints;

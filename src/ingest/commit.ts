@@ -236,10 +236,12 @@ async function commitBatch(
       tooMany.size > 0
         ? deviceBatches.filter((deviceBatch) => !isTooMany(deviceBatch))
         : deviceBatches;
-    const stored = areNew ? undefined : await findKept(tx, read);
+    const stored = areNew
+      ? undefined
+      : await whileKnown(read, (known) => findStoredAlready(tx, known));
     const answered = listAnswered(read);
-    const commands = answered.length > 0 ? await findCommands(tx, answered) : undefined;
-    if (answered.length > 0 && isOver()) throw new StaleDeviceState();
+    const commands =
+      answered.length > 0 ? await whileKnown(read, () => findCommands(tx, answered)) : undefined;
     plan = planBatch(read, deps.limits, deps.maxBatchItems, stored, commands);
     if (tooMany.size > 0) postponeUnread(plan, deviceBatches.filter(isTooMany));
     deps.queues.charge(deviceBatches, plan.charges);
@@ -253,13 +255,16 @@ async function commitBatch(
     return write(tx, plan, areNew, deps);
   }
 
-  async function findKept(tx: Transaction, read: DeviceBatch[]) {
+  /** Reads more. A device may be forgotten in the meantime, which does not mean that it was removed. */
+  async function whileKnown<T>(
+    read: DeviceBatch[],
+    work: (known: DeviceBatch[]) => Promise<T>,
+  ): Promise<T> {
     const known = read.filter(({ queue }) => queue.deviceState !== null);
-    const stored = await findStoredAlready(tx, known);
-    // Forgotten in the meantime, which does not mean that the device was removed.
+    const found = await work(known);
     if (isOver() || known.some(({ queue }) => queue.deviceState === null))
       throw new StaleDeviceState();
-    return stored;
+    return found;
   }
 
   function onCommitting(committing: Committing): void {

@@ -24,7 +24,7 @@ import { createUndeliveredLog, type UndeliveredLog } from './log.ts';
 import {
   claimMessages,
   type DeliveryOutcome,
-  endAnnouncement,
+  endAnnouncements,
   forgetRecipients,
   giveUpOld,
   lockAlarmsOf,
@@ -206,8 +206,7 @@ async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<void> {
       await lockAlarmsOf(tx, delivery);
       const nowTs = clock();
       const settled = await settleDelivery(tx, delivery, { ...outcome, via, nowTs });
-      if (outcome.state !== 'queued')
-        for (const one of settled) await endAnnouncement(tx, one, nowTs);
+      if (outcome.state !== 'queued') await endAnnouncements(tx, settled, nowTs);
     });
     const { state } = outcome;
     if (state !== 'queued' && delivery.alarmId !== null) onAlarms(delivery.accountId);

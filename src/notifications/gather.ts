@@ -8,6 +8,7 @@ import { type QuotasOf, takeFromDailyLimits } from './daily-limits.ts';
 import { lockCountsOf, readUsed, writeCounts } from './counts.ts';
 import type { Reason } from './reasons.ts';
 import { describeTime, lastToday, wordsOf } from './text.ts';
+import { isCutOff } from './waiting.ts';
 import type { Words } from './words.ts';
 
 /*
@@ -60,9 +61,12 @@ export async function gather(
   return { ...delivery, ...text, page, ...(shorten ? { body: shorten(text) } : {}) };
 }
 
-/** Marks the messages that are sent with this one, also those of an earlier attempt, and returns all with this one. */
+/**
+ * Marks the messages that are sent with this one, and returns all with this one. An attempt that was cut off may have
+ * succeeded: it is repeated with the same messages.
+ */
 async function groupWith(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Gathered[]> {
-  const { id, contactId, accountId, kind, recipient, isGathering } = delivery;
+  const { id, contactId, accountId, kind, recipient, isGathering, isRepeated } = delivery;
   const isTheirs = (row: string) => `
     case when $2::bigint is null
          then ${row}.contact_id is null and ${row}.account_id = $3 and ${row}.kind = $4 and ${row}.recipient = $5
@@ -73,14 +77,15 @@ async function groupWith(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Ga
           set grouped_in = $1
         where n.state = 'queued' and n.id <> $1 and n.due_at <= ms_to_timestamp($6)
           and n.type not in ('confirm', 'test')
-          and (n.grouped_in is null or n.grouped_in = $1)
+          and case when $8 then n.grouped_in = $1
+                   else n.grouped_in is null and not ${isCutOff('n')} end
           and ${isTheirs('n')}
           and (n.device_id is null or exists (
                 select from device d where d.id = n.device_id and d.account_id is not null))
           and ($2::bigint is null or exists (
                 select from contact c join device d on d.id = n.device_id
                  where c.id = $2 and (c.labels = '{}' or d.labels && c.labels)))
-          and ($7 or exists (
+          and ($7 or $8 or exists (
                 select from notification j
                  where j.state = 'queued' and j.counted_on is null and ${isTheirs('j')}))
        returning n.*
@@ -97,7 +102,7 @@ async function groupWith(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Ga
        left join alarm a on a.id = e.alarm_id
        left join device d on d.id = e.device_id
       order by e.urgency, e.id desc`,
-    [id, contactId, accountId, kind, recipient, nowTs, isGathering],
+    [id, contactId, accountId, kind, recipient, nowTs, isGathering, isRepeated],
   );
   return rows;
 }

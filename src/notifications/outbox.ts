@@ -9,7 +9,9 @@
  *   than a day fails as `too-late`.
  * - A crash during a delivery repeats it: the recipient stays busy until its lease ends, then the message is sent
  *   again, even if the provider had accepted it. So a message arrives at least once; a webhook recognises the copy by
- *   its `webhook-id`, and people may get a mail, a push message or an SMS twice.
+ *   its `webhook-id`, a mail program by its `Message-ID`, and people may get a push message or an SMS twice. A summary
+ *   is sent again with the messages that it had, and nothing is sent with one whose copy may have arrived: whoever
+ *   drops the second of two copies misses nothing.
  *
  * A recipient's row (`contact`, `recipient_turn`) is its lock, so no two processes send to one recipient at a time. A
  * recipient's most urgent due message is next, of these the oldest, and the messages about an alarm stay in order: the
@@ -23,7 +25,7 @@
  * so that no two transactions wait for each other.
  */
 
-import { lockAlarms, noteNotified, takeBack } from '../alarms/store.ts';
+import { type Announcement, lockAlarms, noteNotified, takeBack } from '../alarms/store.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Counted, Delivery, MessageQuotas, Places, RecipientKey } from './channels/channel.ts';
@@ -32,7 +34,7 @@ import { isWaiting, unbundleAlarm, unbundlePlanned } from './bundles.ts';
 import { countersOf } from './daily-limits.ts';
 import type { Reason } from './reasons.ts';
 import { dueChannel } from './recipients.ts';
-import { gatherAfter, gathersUntil } from './waiting.ts';
+import { gatherAfter, gathersUntil, isCutOff } from './waiting.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 type DueQuery = {
@@ -215,12 +217,13 @@ export async function claimMessages(
         update notification n
            set attempts = n.attempts + 1, changed_at = ms_to_timestamp($1)
           from taken t
+          join notification before on before.id = t.notification_id
          where n.id = t.notification_id and n.state = 'queued'
-        returning n.*
+        returning n.*, ${isCutOff('before')} as is_repeated
       )
       select n.id, t.contact_id as "contactId", t.contact_uuid as "contactUuid",
              t.account_id as "accountId", t.kind, t.lane, t.host, n.type, t.recipient, n.title, n.body, n.engine, n.data,
-             n.counted_on is not null as "isCounted",
+             n.counted_on is not null as "isCounted", n.is_repeated as "isRepeated",
              a.language, a.time_zone as "timeZone", n.created_at as "createdTs", n.attempts,
              a.disabled_at is not null as "isDisabled", t.is_confirmed as "isConfirmed",
              t.is_unsubscribed as "isUnsubscribed", n.alarm_id as "alarmId", n.announcement,
@@ -262,34 +265,47 @@ async function freeRecipient(sql: Sql, delivery: RecipientKey): Promise<void> {
 }
 
 /**
- * Checks, in the transaction that ends a message, whether its announcement has reached somebody or has failed
- * altogether. Call it with the alarm locked: if two messages end at once, the later one sees both. Repeats and
+ * Checks, in the transaction that ends messages, whether their announcements have reached somebody or have failed
+ * altogether. Call it with the alarms locked: if two messages end at once, the later one sees both. Repeats and
  * escalations neither make an announcement nor take one back.
  */
-export async function endAnnouncement(
+export async function endAnnouncements(
   tx: Sql,
-  { alarmId, announcement }: GivenUp,
+  ended: readonly GivenUp[],
   nowTs: WallMs,
 ): Promise<void> {
-  if (alarmId === null || announcement === null) return;
-  const { rows } = await tx.query<{ waiting: number; told: number; all: number }>(
-    `select count(*) filter (where state = 'queued')
-              + (select count(*)
-                   from message_bundle b
-                  cross join json_to_recordset(b.body -> 'messages')
-                     as m (state text, type text, announcement integer)
-                  where b.alarm_id = $1 and b.${isWaiting}
-                    and m.state = 'queued' and m.type = 'opened' and m.announcement = $2) as waiting,
-            count(*) filter (where state in ('sent', 'logged')) as told, count(*) as all
-       from notification
-      where alarm_id = $1 and announcement = $2 and type = 'opened'
-        and state in ('queued', 'sent', 'logged', 'failed', 'held-back') and unsent_day is null`,
-    [alarmId, announcement],
+  const made = ended.filter(
+    (one): one is Announcement => one.alarmId !== null && one.announcement !== null,
   );
-  const [{ waiting, told, all } = { waiting: 0, told: 0, all: 0 }] = rows;
-  const of = { announcement, nowTs };
-  if (told > 0) await noteNotified(tx, alarmId, of);
-  else if (waiting === 0 && all > 0) await takeBack(tx, alarmId, of);
+  if (made.length === 0) return;
+  const { rows } = await tx.query<Announcement & { isTold: boolean }>(
+    `select e.alarm_id as "alarmId", e.announcement, bool_or(n.state in ('sent', 'logged')) as "isTold"
+       from (select distinct alarm_id, announcement
+               from unnest($1::bigint[], $2::integer[]) as u (alarm_id, announcement)) as e
+       join notification n on n.alarm_id = e.alarm_id and n.announcement = e.announcement
+      where n.type = 'opened' and n.state in ('queued', 'sent', 'logged', 'failed', 'held-back')
+        and n.unsent_day is null
+      group by 1, 2
+     having bool_or(n.state in ('sent', 'logged'))
+         or (not bool_or(n.state = 'queued')
+             and not exists (
+               select from message_bundle b
+                cross join json_to_recordset(b.body -> 'messages')
+                   as m (state text, type text, announcement integer)
+                where b.alarm_id = e.alarm_id and b.${isWaiting}
+                  and m.state = 'queued' and m.type = 'opened' and m.announcement = e.announcement))`,
+    [made.map(({ alarmId }) => alarmId), made.map(({ announcement }) => announcement)],
+  );
+  await noteNotified(
+    tx,
+    rows.filter(({ isTold }) => isTold),
+    nowTs,
+  );
+  await takeBack(
+    tx,
+    rows.filter(({ isTold }) => !isTold),
+    nowTs,
+  );
 }
 
 /** A message, and the day on which it was counted (UTC, `2026-11-22`); null if it was not. */
@@ -450,8 +466,7 @@ const longestAttemptMs = 300_000;
 export const isUnderWay = (row: string, now: string): string => `
   exists (
     select from notification begun
-     where begun.id = coalesce(${row}.grouped_in, ${row}.id) and begun.attempts > 0
-       and begun.due_at <= begun.changed_at
+     where begun.id = coalesce(${row}.grouped_in, ${row}.id) and ${isCutOff('begun')}
        and begun.changed_at between ms_to_timestamp(${now}::bigint - ${longestAttemptMs})
                                 and ms_to_timestamp(${now}::bigint + ${longestAttemptMs}))`;
 
@@ -518,8 +533,7 @@ async function giveUpAbout(
     [beforeMs, nowTs, alarmId],
   );
   await refund(tx, rows);
-  for (const announcement of new Set(rows.map((row) => row.announcement)))
-    await endAnnouncement(tx, { alarmId, announcement }, nowTs);
+  await endAnnouncements(tx, rows, nowTs);
 }
 
 export type DeliveryOutcome = {
@@ -557,9 +571,9 @@ export async function lockAlarmsOf(tx: Sql, { id }: Pick<Delivery, 'id'>): Promi
 }
 
 /**
- * Stores the outcome of an attempt, also for the messages grouped with it, and releases the recipient. A message that
- * failed for good no longer counts for the limits of its day, and a summary counts once. Returns the announcements that
- * it was about.
+ * Stores the outcome of an attempt, also for the messages grouped with it, and releases the recipient. What is tried
+ * again is gathered anew, perhaps with a more severe message that came since. A message that failed for good no longer
+ * counts for the limits of its day, and a summary counts once. Returns the announcements that it was about.
  */
 export async function settleDelivery(
   tx: Sql,
@@ -570,7 +584,8 @@ export async function settleDelivery(
   const { rows } = await tx.query<GivenUp & { countedOn: string | null }>(
     `update notification
         set state = $2, reason = $3, error = $4, via = $5, changed_at = ms_to_timestamp($6),
-            due_at = ms_to_timestamp($7)
+            due_at = ms_to_timestamp($7),
+            grouped_in = case when $2 <> 'queued' then grouped_in end
       where (id = $1 or grouped_in = $1) and state = 'queued'
      returning counted_on::text as "countedOn", alarm_id as "alarmId", announcement`,
     [delivery.id, state, reason, error, via, nowTs, dueMs],

@@ -294,6 +294,9 @@ function pushCandidates(
   // Many of them may join the first few.
   for (const { kind, quota } of dailyOfPeople)
     if ((left[kind] ?? 0) > 0) left[kind] = (left[kind] ?? 0) + joiningPerMessage * quotas[quota];
+  // As many as may join on a whole day.
+  const joining: Record<string, number> = {};
+  for (const { kind, quota } of dailyOfPeople) joining[kind] = joiningPerMessage * quotas[quota];
   const candidates: MessageCandidate[] = [];
   for (const notification of pushes) {
     // If the limit is not reached yet when a notification comes up, all its recipients become candidates.
@@ -305,9 +308,12 @@ function pushCandidates(
         continue;
       }
       const waits = contacts.some((one) => one.waits && one.contactId === candidate.contactId);
-      if ((before[daily.kind] ?? 0) <= 0 && !waits) {
-        unsent.add(candidate, daily.reason);
-        continue;
+      if ((before[daily.kind] ?? 0) <= 0) {
+        if (!waits || (joining[daily.kind] ?? 0) <= 0) {
+          unsent.add(candidate, daily.reason);
+          continue;
+        }
+        joining[daily.kind] = (joining[daily.kind] ?? 0) - 1;
       }
       left[daily.kind] = (left[daily.kind] ?? 0) - 1;
       candidates.push(candidate);

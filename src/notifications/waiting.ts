@@ -27,6 +27,10 @@ export const gathersUntil = (recent: string, told: string, now: string): string 
                      2000 * extract(epoch from gathers_until - recent[1])))
               else ${shortestMs} end) end`;
 
+/** As SQL: a process ended during the last attempt. One that has failed is due later than that was written. */
+export const isCutOff = (row: string): string =>
+  `(${row}.attempts > 0 and ${row}.due_at <= ${row}.changed_at)`;
+
 /** Messages that wait for a person: how many, as far as that matters, and whether they will be gathered. */
 export type Waiting = { count: number; isGathering: boolean };
 

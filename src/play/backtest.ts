@@ -260,8 +260,9 @@ type Difference = At & { only?: 'candidate' | 'against'; ts: number; earlierMs?:
 
 /**
  * How two sides differ, by time. Of the same event, one of each side is a pair if they overlap, or are at most five
- * minutes apart; those that overlap longest, or are closest, first. `map` says which are the same otherwise. What has no partner is on one side `only`; a pair
- * that does not begin together has `earlierMs`, by how much the candidate is earlier (negative: later).
+ * minutes apart; those that overlap longest, or are closest, first. `map` says which are the same otherwise.
+ * What has no partner is on one side `only`; a pair that does not begin together has `earlierMs`,
+ * by how much the candidate is earlier (negative: later).
  */
 export function compare(
   candidate: readonly Spanned[],

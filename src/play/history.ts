@@ -1,4 +1,5 @@
 import { CopiedRows, type CopySource } from '../db/database.ts';
+import { kindOf } from '../db/errors.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Profile } from '../engine/compile.ts';
 import { hourMs, type PlacedInput } from '../ingest/rules/device-input.ts';
@@ -27,10 +28,10 @@ export type History = {
   ): Promise<{ firings: RecordedFiring[]; alarms: AlarmSpan[] }>;
 };
 
-/** The history that the service stores. */
-export const storedHistory = (db: CopySource): History => ({
+/** The history that the service stores. `mostRows`: of one piece, unless they arrived in one millisecond. */
+export const storedHistory = (db: CopySource, mostRows = mostPieceRows): History => ({
   hasBreak: (deviceId, arrivals) => hasBreak(db, deviceId, arrivals),
-  walk: (deviceId, arrivals, senses) => walkMeasured(db, deviceId, arrivals, senses),
+  walk: (deviceId, arrivals, senses) => walkMeasured(db, { deviceId, arrivals, senses, mostRows }),
   listRecorded: async (deviceId, arrivals) => ({
     firings: await listRecordedFirings(db, deviceId, arrivals),
     alarms: await listRecordedAlarms(db, deviceId, arrivals),
@@ -77,26 +78,48 @@ async function listSeries(
 
 /** One statement reads about this many measurements: as many as its piece of time has. */
 const pieceRows = 100_000;
+/** What suddenly has more is read in shorter pieces, so that it fits into the memory of its thread. */
+const mostPieceRows = 500_000;
 const longestPieceMs = 366 * dayMs;
+/** After few rows, or none, many may follow. */
+const quietPieceMs = 8 * dayMs;
 /** Short, so that the first piece of a device that measures a thousand values a second still fits into the memory. */
 const firstPieceMs = 900_000;
 
-/** Pieces of a range, each as long as the one before suggests. `read` returns how many rows it had. */
+/**
+ * Pieces of a range, each as long as the one before suggests. `read` returns how many rows it had; null: that is too
+ * much for one piece. A piece of one millisecond `isShortest`, and has to be read.
+ */
 async function* walkPieces<T>(
   { fromTs, untilTs }: Arrivals,
   firstMs: number,
-  read: (piece: Arrivals) => Promise<{ rows: number; piece: T }>,
+  read: (piece: Arrivals, isShortest: boolean) => Promise<{ rows: number; piece: T } | null>,
 ): AsyncGenerator<T> {
   let lengthMs = firstMs;
   for (let at = fromTs; at < untilTs;) {
     const end = Math.min(untilTs, at + lengthMs);
-    const { rows, piece } = await read({ fromTs: at, untilTs: end });
+    const found = await read({ fromTs: at, untilTs: end }, end - at === 1);
+    if (!found) {
+      lengthMs = Math.ceil((end - at) / 2);
+      continue;
+    }
+    const { rows, piece } = found;
     yield piece;
     at = end;
     const factor = Math.min(16, Math.max(1 / 16, pieceRows / Math.max(1, rows)));
-    lengthMs = Math.min(longestPieceMs, Math.max(1_000, Math.round(lengthMs * factor)));
+    const mostMs = factor < 16 ? longestPieceMs : Math.max(quietPieceMs, lengthMs);
+    lengthMs = Math.min(mostMs, Math.max(1_000, Math.round(lengthMs * factor)));
   }
 }
+
+type ReadOptions = {
+  /** Only these; null: all. */
+  senses: readonly string[] | null;
+  /** What has no arrival counts as arrived at its `ts`. */
+  withUnknown: boolean;
+  /** Of one piece, unless it is of one millisecond. */
+  mostRows: number;
+};
 
 /** What is read of a device, piece by piece. */
 class MeasurementReader {
@@ -104,43 +127,58 @@ class MeasurementReader {
   readonly #series: readonly Series[];
   readonly #lateHours: ReadonlyMap<number, number>;
   readonly #withUnknown: boolean;
+  readonly #mostRows: number;
   readonly #all = new Measurements();
 
   private constructor(
     db: CopySource,
     series: readonly Series[],
     lateHours: ReadonlyMap<number, number>,
-    withUnknown: boolean,
+    { withUnknown, mostRows }: Pick<ReadOptions, 'withUnknown' | 'mostRows'>,
   ) {
     this.#db = db;
     this.#series = series;
     this.#lateHours = lateHours;
     this.#withUnknown = withUnknown;
+    this.#mostRows = mostRows;
   }
 
-  /** `senses`: only these; null: all. `withUnknown`: what has no arrival counts as arrived at its `ts`. */
   static async of(
     db: CopySource,
     deviceId: number,
     { fromTs, untilTs }: Arrivals,
-    { senses, withUnknown }: { senses: readonly string[] | null; withUnknown: boolean },
+    options: ReadOptions,
   ): Promise<MeasurementReader> {
-    const series = await listSeries(db, deviceId, senses);
+    const series = await listSeries(db, deviceId, options.senses);
     const lateHours = await listLateHours(db, deviceId, { fromTs, untilTs });
-    return new MeasurementReader(db, series, lateHours, withUnknown);
+    return new MeasurementReader(db, series, lateHours, options);
   }
 
-  /** The measurements of that range, in the order in which they were evaluated. Valid until the next call. */
-  async read({ fromTs, untilTs }: Arrivals): Promise<Measurements> {
+  /**
+   * The measurements of that range, in the order in which they were evaluated. Valid until the next call. Null if they
+   * are too many, or took too long, and the range may be shorter.
+   */
+  async read(range: Arrivals, isShortest: boolean): Promise<Measurements | null> {
+    try {
+      const all = await this.#copy(range, isShortest ? null : this.#mostRows + 1);
+      return isShortest || all.count <= this.#mostRows ? all : null;
+    } catch (error) {
+      if (isShortest || kindOf(error) !== 'cancelled') throw error;
+      return null;
+    }
+  }
+
+  async #copy({ fromTs, untilTs }: Arrivals, limit: number | null): Promise<Measurements> {
     const all = this.#all;
     all.clear(this.#series.map(({ sId }) => sId));
     if (this.#series.length === 0) return all;
     const copied = new CopiedRows();
     const numbers = new Map(this.#series.map(({ id }, number) => [id, number]));
     // Bounded by time as well, which finds the chunks. A time may be as far ahead as ingest.maxAheadMs allows.
-    // COPY takes no parameters; these are all numbers of ours.
+    // COPY takes no parameters; these are all numbers of ours. The limit stops reading before anything is sorted.
     const statement = `
       copy (
+        select * from (
         select series_id, ts, val, long, arrived, nth
           from measurement
          where series_id in (${[...numbers.keys()].join()})
@@ -148,6 +186,7 @@ class MeasurementReader {
            and ts < ms_to_timestamp(${untilTs + dayMs})
            and (arrived >= ${fromTs} and arrived < ${untilTs}
                 ${this.#withUnknown ? `or arrived is null and ts >= ms_to_timestamp(${fromTs}) and ts < ms_to_timestamp(${untilTs})` : ''})
+         limit ${limit ?? 'all'}) as read
          order by series_id, ts)
       to stdout (format binary)`;
     await this.#db.copyOut(statement, (row) => {
@@ -201,11 +240,12 @@ export async function playRecorded(
   player: Player,
   { deviceId, arrivals, profileOf, pieceMs = firstPieceMs }: PlayOptions,
 ): Promise<void> {
-  const wanted = { senses: null, withUnknown: false };
+  const wanted = { senses: null, withUnknown: false, mostRows: mostPieceRows };
   const reader = await MeasurementReader.of(db, deviceId, arrivals, wanted);
-  const pieces = walkPieces(arrivals, pieceMs, async (range) => {
+  const pieces = walkPieces(arrivals, pieceMs, async (range, isShortest) => {
+    const measurements = await reader.read(range, isShortest);
+    if (!measurements) return null;
     const inputs = await listInputs(db, deviceId, range);
-    const measurements = await reader.read(range);
     return { rows: inputs.length + measurements.count, piece: { inputs, measurements } };
   });
   for await (const { inputs, measurements } of pieces) {
@@ -223,14 +263,19 @@ export async function playRecorded(
 /** What a device measured in that range, piece by piece, for profiles that were not installed. */
 async function* walkMeasured(
   db: CopySource,
-  deviceId: number,
-  arrivals: Arrivals,
-  senses: readonly string[],
+  {
+    deviceId,
+    arrivals,
+    ...wanted
+  }: { deviceId: number; arrivals: Arrivals } & Omit<ReadOptions, 'withUnknown'>,
 ): AsyncGenerator<Measurements> {
-  const reader = await MeasurementReader.of(db, deviceId, arrivals, { senses, withUnknown: true });
-  yield* walkPieces(arrivals, firstPieceMs, async (range) => {
-    const piece = await reader.read(range);
-    return { rows: piece.count, piece };
+  const reader = await MeasurementReader.of(db, deviceId, arrivals, {
+    ...wanted,
+    withUnknown: true,
+  });
+  yield* walkPieces(arrivals, firstPieceMs, async (range, isShortest) => {
+    const piece = await reader.read(range, isShortest);
+    return piece && { rows: piece.count, piece };
   });
 }
 

@@ -51,7 +51,8 @@ export function installRoute({ db, install }: InstallDeps): Route {
     summary: 'Install the candidate of a backtest',
     description:
       'Does what `POST /v2/devices/profile` does, with the purposes as they were played, on the devices of the backtest. ' +
-      'Repeated, it installs nothing, and answers the same `pId`. 409 until the backtest has played all devices.',
+      'Repeated, it installs nothing, and answers the same `pId`. 409 until the backtest has played all devices, and ' +
+      'if it gave up all; those that it gave up beside others get the profile, too.',
     tag: 'Backtests',
     auth: 'account',
     params: BacktestParams,
@@ -70,6 +71,11 @@ export function installRoute({ db, install }: InstallDeps): Route {
       const found = await find();
       if (found.state !== 'done')
         throw new DomainError('conflict', 'The backtest has not played all devices.');
+      if (!found.wasPlayed)
+        throw new DomainError(
+          'conflict',
+          'All devices of the backtest were given up: nothing was played.',
+        );
       const there = await listFilteredDevices(db, accountId, { uuids: found.devices, labels });
       const by = { ...doneBy(account, request), reason: reasonOf(request, query) };
       const { pId, warnings } = await installOnce(found, async () => {

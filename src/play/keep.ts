@@ -44,7 +44,7 @@ const longestRestMs = 100;
 export async function keepBacktest(db: Database, work: KeptWork): Promise<KeptEnd> {
   const { backtest, nowTs, isCareful, accountId } = work;
   const read = { values: 0 };
-  const keeper = new Keeper(db, work);
+  const keeper = new Keeper(db, work, read);
   const beganMs = monotonicClock();
   try {
     await keeper.clear();
@@ -88,6 +88,8 @@ type Block = { deviceId: number; kind: LineKind; nth: number; count: number; bod
 class Keeper {
   readonly #db: Database;
   readonly #work: KeptWork;
+  /** How many measurements this run has read. */
+  readonly #read: { readonly values: number };
   /** Lines of the device that is played, which are no block yet. */
   readonly #open = new Map<LineKind, { nth: number; lines: string[]; length: number }>();
   /** How many devices were played. */
@@ -95,11 +97,13 @@ class Keeper {
   #devices: (DeviceLine & { deviceId: number; isDone: boolean })[] = [];
   #blocks: Block[] = [];
   #waiting = 0;
+  #savedRead = 0;
   #savedMs = monotonicClock();
 
-  constructor(db: Database, work: KeptWork) {
+  constructor(db: Database, work: KeptWork, read: { readonly values: number }) {
     this.#db = db;
     this.#work = work;
+    this.#read = read;
   }
 
   get isFull(): boolean {
@@ -118,8 +122,13 @@ class Keeper {
   clear(): Promise<void> {
     return this.#within(async (tx, jobId) => {
       await tx.query(
-        `delete from backtest_lines l using backtest_device d
-          where l.backtest_id = $1 and d.backtest_id = $1 and d.device_id = l.device_id and not d.is_done`,
+        `with cleared as (
+           delete from backtest_lines l using backtest_device d
+            where l.backtest_id = $1 and d.backtest_id = $1 and d.device_id = l.device_id and not d.is_done
+           returning octet_length(l.body) as bytes
+         )
+         update backtest set bytes = bytes - (select coalesce(sum(bytes), 0) from cleared)
+          where job_id = $1 and exists (select from cleared)`,
         [jobId],
       );
     });
@@ -164,16 +173,21 @@ class Keeper {
     const nothing = { firings: 0, moves: 0, alarms: 0, differences: 0, caveats: [] };
     if (deviceId !== undefined && begun > 0)
       devices.push({ ...nothing, deviceId, isDone: false, values: begun });
+    const read = this.#read.values;
     await this.#within(async (tx, jobId) => {
       await insertBlocks(tx, this.#work, this.#blocks);
       await saveDevices(tx, jobId, devices);
       const count = this.#devices.length;
       await saveProgress(tx, jobId, { count, failed: [] });
-      if (count > 0)
-        await tx.query('update backtest set failures = 0 where job_id = $1 and failures > 0', [
-          jobId,
-        ]);
+      const bytes = this.#blocks.reduce((sum, { body }) => sum + body.length, 0);
+      await tx.query(
+        `update backtest
+            set bytes = bytes + $2, read = read + $3, failures = case when $4 then 0 else failures end
+          where job_id = $1`,
+        [jobId, bytes, read - this.#savedRead, count > 0],
+      );
     });
+    this.#savedRead = read;
     this.#devices = [];
     this.#blocks = [];
     this.#waiting = 0;

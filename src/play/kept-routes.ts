@@ -27,6 +27,7 @@ import {
   listDevices,
   listLines,
   lists,
+  lockJob,
   mostLines,
   noSuchBacktest,
   ownerOf,
@@ -190,6 +191,7 @@ function remove({ db }: KeptDeps): Route {
   return defineRoute({
     ...read,
     name: 'removeBacktest',
+    scope: 'devices:write',
     method: 'delete',
     path,
     summary: 'Remove a backtest',
@@ -201,7 +203,7 @@ function remove({ db }: KeptDeps): Route {
       const owner = ownerOf(account);
       await db.transaction(async (tx) => {
         await lockUsage(tx, account.accountId);
-        const jobId = await findJobId(tx, owner, params.backtestId);
+        const jobId = await lockJob(tx, owner, params.backtestId);
         if (jobId === null) throw noSuchBacktest();
         const reserved = await takeReserved(tx, jobId);
         if (reserved) await settleValues(tx, reserved, reserved.read);

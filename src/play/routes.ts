@@ -4,6 +4,7 @@ import { doneBy } from '../audit/audit.ts';
 import type { RuleOptions } from '../alarms/rules.ts';
 import type { Purpose } from '../contract/purpose.ts';
 import type { Database } from '../db/database.ts';
+import { hasEarlierProcess } from '../db/lease.ts';
 import type { Sql } from '../db/sql.ts';
 import { listAskedDevices, type SelectedDevice } from '../devices/select.ts';
 import { estimateRows } from '../exports/exports.ts';
@@ -78,7 +79,7 @@ export function backtestRoutes(deps: BacktestDeps): Route[] {
       example: backtestExample,
       response: StartedBacktest,
       streams: { types: [ndjsonType], messages: BacktestLine },
-      errors: [403, 404, 429, 503],
+      errors: [403, 404, 409, 429, 503],
       answerBytes: 4_194_304,
       handler: async ({ account, body, request, once }) => {
         const prepared = await prepare(deps, { account, body, nowTs: request.now() });
@@ -149,7 +150,10 @@ function estimateValues(
 
 type Asking = { account: Account; request: RequestInfo; prepared: Prepared };
 
-/** Stores a backtest, as a job. Throws `quota-exceeded`, `too-many-requests`. */
+/**
+ * Stores a backtest, as a job. Throws `quota-exceeded`, `too-many-requests`, and `conflict` while a process of an earlier
+ * version runs: that would take it for one of the jobs that it forgets.
+ */
 async function store(
   { db, limitsOf, onStored }: BacktestDeps,
   { account, body, request, prepared }: Asking & { body: BacktestRequest },
@@ -159,6 +163,7 @@ async function store(
   const { asked, devices, playedFromTs, values } = prepared;
   const limits = limitsOf(accountId);
   const started = await db.transaction(async (tx) => {
+    if (await hasEarlierProcess(tx)) throw earlierProcess();
     await lockUsage(tx, accountId);
     await refuseMoreThan(tx, accountId, limits.backtests);
     const limit = limits.backtestValuesPerDay;
@@ -220,6 +225,12 @@ async function streamLines(
     throw error;
   }
 }
+
+const earlierProcess = () =>
+  new DomainError(
+    'conflict',
+    'A process of an earlier version of the service is running, which does not know backtests: try again when it has ended.',
+  );
 
 const tooMany = () =>
   new DomainError('too-many-requests', 'Other backtests are running: try again later.', {

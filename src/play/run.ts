@@ -1,11 +1,12 @@
 import { Worker } from 'node:worker_threads';
 import type { RuleOptions } from '../alarms/rules.ts';
 import type { Database } from '../db/database.ts';
-import { backtestsLock } from '../db/locks.ts';
+import { kindOf } from '../db/errors.ts';
+import { backtestsLock, withinLockTime } from '../db/locks.ts';
 import type { Listening } from '../engine/last-seen.ts';
 import { saveProgress } from '../jobs/jobs.ts';
 import type { Clock } from '../lib/clock-readings.ts';
-import { WakeableRest } from '../lib/wait.ts';
+import { pause, WakeableRest } from '../lib/wait.ts';
 import { lockUsage } from '../quotas/quotas.ts';
 import { findPlayedFrom } from './backtest.ts';
 import { settleValues } from './budget.ts';
@@ -51,6 +52,8 @@ const mostThreads = 2;
 export const threadMiB = 256;
 /** After so many failures of a device in a row, the backtest continues without it. */
 const maxFailures = 3;
+/** What is given back waits so long for others that work on the account. */
+const lockWaitMs = 100;
 
 /**
  * Plays backtests that are kept, in threads: those of all accounts in turns, whichever process stored them. If the
@@ -60,10 +63,10 @@ export function startBacktestRunner(deps: RunnerDeps): BacktestRunner {
   const { db, onError, pollMs = 1_000 } = deps;
   const rest = new WakeableRest();
   const running = new Map<string, { worker: Worker | null; ended: Promise<void> }>();
-  let isClosing = false;
+  const stopping = new AbortController();
 
   async function claim(): Promise<void> {
-    while (running.size < mostThreads && !isClosing) {
+    while (running.size < mostThreads && !stopping.signal.aborted) {
       const run = deps.newUuid();
       const claimed = await db.transaction((tx) => claimNext(tx, run, backtestsLock));
       if (!claimed) return;
@@ -77,8 +80,9 @@ export function startBacktestRunner(deps: RunnerDeps): BacktestRunner {
           },
         );
         if ('failed' in result && result.failed !== '') onError(new Error(result.failed));
-        const hasFailed = 'failed' in result && !result.isUnavailable && !isClosing;
+        const hasFailed = 'failed' in result && !result.isUnavailable && !stopping.signal.aborted;
         await releaseClaim(db, run, hasFailed).catch(onError);
+        if ('failed' in result && result.isUnavailable) await pause(pollMs, stopping.signal);
       };
       place.ended = play().finally(() => {
         running.delete(run);
@@ -98,7 +102,7 @@ export function startBacktestRunner(deps: RunnerDeps): BacktestRunner {
         if (skipped) await saveProgress(tx, jobId, { count: 1, failed: [skipped] });
       });
     const left = await findLeft(db, jobId);
-    if (!left || isClosing) return { ended: 'lost' };
+    if (!left || stopping.signal.aborted) return { ended: 'lost' };
     const { asked, devices, kept } = left;
     const ids = devices.map(({ id }) => id);
     const listening = await deps.listListening(ids, findPlayedFrom(asked));
@@ -118,27 +122,37 @@ export function startBacktestRunner(deps: RunnerDeps): BacktestRunner {
       resourceLimits: { maxOldGenerationSizeMb: threadMiB },
     });
     place.worker = worker;
-    if (isClosing) void worker.terminate();
+    if (stopping.signal.aborted) void worker.terminate();
     return resultOf(worker);
   }
 
   async function settle(): Promise<void> {
-    for (const { jobId, accountId } of await listUnsettled(db))
-      await db.transaction(async (tx) => {
-        await lockUsage(tx, accountId);
-        const reserved = await takeReserved(tx, jobId);
-        if (reserved) await settleValues(tx, reserved, reserved.read);
+    const putOff = new Set<number>();
+    for (const { jobId, accountId } of await listUnsettled(db)) {
+      if (putOff.has(accountId)) continue;
+      await settleOne(jobId, accountId).catch((error: unknown) => {
+        putOff.add(accountId);
+        // Cancelled: somebody else works on the account.
+        if (kindOf(error) !== 'cancelled') onError(error);
       });
+    }
   }
+
+  const settleOne = (jobId: number, accountId: number) =>
+    db.transaction(async (tx) => {
+      await withinLockTime(tx, lockWaitMs, () => lockUsage(tx, accountId));
+      const reserved = await takeReserved(tx, jobId);
+      if (reserved) await settleValues(tx, reserved, reserved.read);
+    });
 
   async function tend(): Promise<void> {
     if (running.size > 0) await keepClaims(db, [...running.keys()]);
-    await settle();
     await claim();
+    await settle();
   }
 
   async function run(): Promise<void> {
-    while (!isClosing) {
+    while (!stopping.signal.aborted) {
       rest.begin();
       await tend().catch(onError);
       await rest.rest(pollMs);
@@ -149,7 +163,7 @@ export function startBacktestRunner(deps: RunnerDeps): BacktestRunner {
   return {
     wake: () => rest.wake(),
     async close() {
-      isClosing = true;
+      stopping.abort();
       rest.wake();
       await tending;
       const all = [...running.values()];

@@ -133,8 +133,9 @@ const found = `
               'values', coalesce(sum(bd.measured), 0),
               ${listNames.map((name) => `'${name}', coalesce(sum(bd.${name}), 0)`).join(', ')}) as counts,
             array(select distinct c.name
-                    from backtest_device o, unnest(o.caveats) as c (name)
-                   where o.backtest_id = b.job_id order by 1) as caveats
+                    from backtest_device o
+                    join device d on d.id = o.device_id, unnest(o.caveats) as c (name)
+                   where o.backtest_id = b.job_id and ${isSeen} order by 1) as caveats
        from backtest_device bd
        join device d on d.id = bd.device_id
       where bd.backtest_id = b.job_id and ${isSeen}) seen`;
@@ -177,6 +178,20 @@ export async function findJobId(
   return rows[0]?.id ?? null;
 }
 
+/** The same, and locks the job's row: whoever plays it locks that first, too. */
+export async function lockJob(
+  tx: Sql,
+  { accountId, keyId }: BacktestOwner,
+  backtestId: string,
+): Promise<number | null> {
+  const { rows } = await tx.query<{ id: number }>(
+    `select j.id from backtest b join job j on j.id = b.job_id where ${isOwn} and j.uuid = $3
+        for update of j`,
+    [accountId, keyId, backtestId],
+  );
+  return rows[0]?.id ?? null;
+}
+
 /** A backtest whose candidate is to be installed. `pId`: it was, with this profile; null: it was not. */
 export type ToInstall = {
   jobId: number;
@@ -184,6 +199,8 @@ export type ToInstall = {
   candidate: Purpose[];
   devices: string[];
   pId: string | null;
+  /** Not all of its devices were given up. */
+  wasPlayed: boolean;
 };
 
 /** Null if there is none. */
@@ -195,7 +212,9 @@ export async function findToInstall(
   const { rows } = await sql.query<ToInstall>(
     `select j.id as "jobId", case j.state when 'playing' then 'running' else j.state end as state,
             b.asked->'candidate' as candidate, b.device_uuids::text[] as devices,
-            b.installed_p_id as "pId"
+            b.installed_p_id as "pId",
+            (select coalesce(bool_or(not has_failed), true) from backtest_device
+              where backtest_id = b.job_id) as "wasPlayed"
        from backtest b join job j on j.id = b.job_id
       where ${isOwn} and j.uuid = $3`,
     [accountId, keyId, backtestId],
@@ -223,12 +242,15 @@ export async function forgetBacktests(
   beforeTs: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const text = `
-    delete from job
-     where id = (select j.id from backtest b join job j on j.id = b.job_id
-                  where j.state <> 'playing' and j.ended_at < ms_to_timestamp($1)
-                  order by j.ended_at limit 1)`;
-  while (!signal.aborted) if ((await sql.query(text, [beforeTs])).rowCount === 0) return;
+  const { rows } = await sql.query<{ id: number }>(
+    `select j.id from backtest b join job j on j.id = b.job_id
+      where j.state <> 'playing' and j.ended_at < ms_to_timestamp($1)`,
+    [beforeTs],
+  );
+  for (const { id } of rows) {
+    if (signal.aborted) return;
+    await deleteBacktest(sql, id);
+  }
 }
 
 /** Where a page begins: at that line of a device's block. */
@@ -328,8 +350,8 @@ const isWaiting = (b: string, j: string) => `
 export type Claimed = { jobId: number; accountId: number; failures: number };
 
 /**
- * Takes up the backtest that is next: that of the account that has waited longest. Null if none waits. One process
- * looks at a time (`lock`).
+ * Takes up the backtest that is next: of the accounts with the fewest that are played, that of the one that has waited
+ * longest. Null if none waits. One process looks at a time (`lock`).
  */
 export async function claimNext(tx: Sql, run: string, lock: number): Promise<Claimed | null> {
   await tx.query('select pg_advisory_xact_lock($1)', [lock]);
@@ -338,7 +360,9 @@ export async function claimNext(tx: Sql, run: string, lock: number): Promise<Cla
        select j.id
          from backtest b join job j on j.id = b.job_id
         where ${isWaiting('b', 'j')}
-        order by (select max(oj.served_at) from backtest o join job oj on oj.id = o.job_id
+        order by (select count(*) from backtest o
+                   where o.account_id = b.account_id and ${isPlayed('o')}),
+                 (select max(oj.served_at) from backtest o join job oj on oj.id = o.job_id
                    where o.account_id = b.account_id), j.served_at, j.id
         limit 1
           for no key update of j
@@ -405,8 +429,8 @@ export async function othersWait(sql: Sql, accountId: number): Promise<boolean> 
 }
 
 /**
- * Gives up the device that is next, which failed again and again. Null if none is left, or the backtest is not this
- * run's.
+ * Gives up the device that is next, which failed again and again, with what was kept of it. Null if none is left, or the
+ * backtest is not this run's.
  */
 export async function skipDevice(
   tx: Sql,
@@ -418,16 +442,23 @@ export async function skipDevice(
        select j.id from job j join backtest b on b.job_id = j.id
         where j.id = $1 and b.run = $2 and j.state = 'playing'
           for no key update of j
-     ), tried as (
-       update backtest b set failures = 0 from own where b.job_id = own.id
-     )
+     ), skipped as (
      update backtest_device bd set is_done = true, has_failed = true
        from own, device d
       where bd.backtest_id = own.id and d.id = bd.device_id
         and bd.device_id = (select min(o.device_id)
                               from backtest_device o join device od on od.id = o.device_id
                              where o.backtest_id = own.id and not o.is_done and od.account_id = o.account_id)
-     returning d.uuid as "deviceAuthUuid"`,
+     returning bd.device_id, d.uuid
+     ), cleared as (
+       delete from backtest_lines l using own, skipped
+        where l.backtest_id = own.id and l.device_id = skipped.device_id
+       returning octet_length(l.body) as bytes
+     ), tried as (
+       update backtest b set failures = 0, bytes = b.bytes - (select coalesce(sum(bytes), 0) from cleared)
+         from own where b.job_id = own.id
+     )
+     select uuid as "deviceAuthUuid" from skipped`,
     [jobId, run],
   );
   return rows[0] ? { ...rows[0], reason: 'internal-error' } : null;
@@ -451,13 +482,13 @@ export async function takeReserved(
 ): Promise<(Reserved & { read: number }) | null> {
   const { rows } = await tx.query<Reserved & { read: number }>(
     `with taken as (
-       select job_id, account_id, reserved, reserved_on from backtest
+       select job_id, account_id, reserved, reserved_on, read from backtest
         where job_id = $1 and reserved is not null for update
      ), settled as (
        update backtest b set reserved = null from taken where b.job_id = taken.job_id
      )
      select account_id as "accountId", reserved_on::text as day, reserved as values,
-            (select coalesce(sum(measured), 0)::bigint from backtest_device where backtest_id = $1) as read
+            read
        from taken`,
     [jobId],
   );

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { Purpose } from '../contract/purpose.ts';
 import { Position } from '../contract/values.ts';
@@ -78,16 +80,18 @@ export const PurposeCases = z
   .meta({ id: 'PurposeCases' });
 type PurposeCases = z.infer<typeof PurposeCases>;
 
-/** Threads at a time: of all accounts, and of one. */
-const mostThreads = 2;
-const mostThreadsOfAccount = 1;
+/** Threads at a time, of all accounts: each keeps a core busy. */
+const mostThreads = 1;
+/** Answers that are kept: they depend on the purpose alone. */
+const mostKept = { max: 200, maxSize: 4_194_304 };
 const mostWaiting = { maxWaiting: 100, maxWaitingOfKey: 4 };
 /** A thread takes a fraction of a second; on a busy machine more. */
 const mostMs = 10_000;
 const waitMs = 5_000;
 const mostMegabytes = 128;
 
-type Exploring = (accountId: number, purpose: Purpose) => Promise<Omit<PurposeCases, 'timestamp'>>;
+type Cases = Omit<PurposeCases, 'timestamp'>;
+type Exploring = (accountId: number, purpose: Purpose) => Promise<Cases>;
 
 /**
  * Explores purposes in threads of bounded number, time and memory; accounts take turns. Throws `too-many-requests` and
@@ -96,10 +100,17 @@ type Exploring = (accountId: number, purpose: Purpose) => Promise<Omit<PurposeCa
 export function createExploring(): Exploring {
   const threads = new FairBudget({
     most: mostThreads,
-    mostOfKey: () => mostThreadsOfAccount,
+    mostOfKey: () => mostThreads,
     ...mostWaiting,
   });
+  const kept = new LRUCache<string, Cases>({
+    ...mostKept,
+    sizeCalculation: (cases, name) => JSON.stringify(cases).length + name.length,
+  });
   return async (accountId, purpose) => {
+    const name = createHash('sha256').update(JSON.stringify(purpose)).digest('base64');
+    const known = kept.get(name);
+    if (known) return known;
     const leave = await threads.take(`${accountId}`, {
       withinMs: waitMs,
       refuse: () =>
@@ -112,18 +123,22 @@ export function createExploring(): Exploring {
         ),
     });
     try {
-      return await exploreInThread(purpose);
+      const cases = await exploreInThread(purpose);
+      kept.set(name, cases);
+      return cases;
     } finally {
       leave();
     }
   };
 }
 
-async function exploreInThread(purpose: Purpose): Promise<Omit<PurposeCases, 'timestamp'>> {
+async function exploreInThread(purpose: Purpose): Promise<Cases> {
   const worker = new Worker(new URL('./cases-worker.ts', import.meta.url), {
     workerData: purpose,
     resourceLimits: { maxOldGenerationSizeMb: mostMegabytes },
   });
+  // `once` listens only until the time is over, and an error that nobody listens to ends the process.
+  worker.on('error', () => undefined);
   try {
     const signal = AbortSignal.timeout(mostMs);
     const [explored] = (await once(worker, 'message', { signal })) as [PurposeCases];

@@ -260,6 +260,7 @@ export async function findActivity(
                     from (${formerBytes((account) => `${account} = $1`)}) as former)
                + (select coalesce(sum(bytes + ${commandBytes}), 0)
                     from command where account_id = $1)
+               + (select coalesce(sum(bytes), 0)::bigint from backtest where account_id = $1)
                as "storedBytes"
         from (select *, (now() at time zone 'UTC')::date - day as age
                 from account_activity where account_id = $1) as a`,
@@ -284,6 +285,8 @@ export async function listStoredBytes(
               ${formerBytes((account) => `${account} is not null`)}
               union all
               select account_id, bytes + ${commandBytes} from command
+              union all
+              select account_id, bytes from backtest
               union all
               select account_id,
                      case when age <= $1 then events * ${eventBytes} + input_bytes else 0 end

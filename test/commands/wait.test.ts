@@ -49,19 +49,22 @@ test('a caller that goes, or a service that stops, ends it', async () => {
   expect(await waiting).toBe(queued);
 });
 
-test('beyond 100 of an account and 500 of all, the answer comes at once', async () => {
+test('beyond 100 of an account, 10 once half of all wait, and 500 of all, the answer comes at once', async () => {
   const { bus, wait, reads } = start();
   let row = queued;
-  const waiting = Array.from({ length: 500 }, (_, n) => wait(Math.floor(n / 100), () => row));
-  await expect.poll(reads).toBe(500);
+  const waiting = Array.from({ length: 100 }, () => wait(0, () => row));
   expect(await wait(0, () => row)).toBe(queued);
+  waiting.push(...Array.from({ length: 150 }, (_, n) => wait(n < 100 ? 1 : 2, () => row)));
+  expect(await wait(2, () => row)).toBe(queued);
+  waiting.push(...Array.from({ length: 250 }, (_, n) => wait(100 + Math.floor(n / 10), () => row)));
+  await expect.poll(reads).toBe(502);
   expect(await wait(77, () => row)).toBe(queued);
   row = done;
   bus.publish('command', { accountId: 0, commandId: 'c' });
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => done));
   row = queued;
   const free = wait(77, () => row);
-  await expect.poll(reads).toBe(1_003);
+  await expect.poll(reads).toBe(1_004);
   row = done;
   bus.publish('command', { accountId: 77, commandId: 'c' });
   expect(await free).toBe(done);

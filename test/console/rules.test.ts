@@ -15,13 +15,14 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
   let service: TestService;
   let browser: Browser;
   let call: Call;
+  let registration: Registration;
 
   beforeAll(async () => {
     service = await consoleService();
     browser = await openBrowser();
     call = callAs(service.url, await makeAccount(service.url));
     await call('PUT', '/v2/accounts', { timeZone: 'Europe/Berlin', language: 'en', name: 'Ada' });
-    const registration = await call<Registration>('POST', '/v2/devices', {
+    registration = await call<Registration>('POST', '/v2/devices', {
       device: { name: 'Freezer 3' },
       module: [{ moduleId: 'm', senses }],
     });
@@ -63,6 +64,74 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.context().close();
   });
 
+  test.each(['light', 'dark', 'phone'] as const)(
+    'the diagram of states, by pointer and keyboard, %s',
+    async (look) => {
+      const to = (evId: number, name: string, gotoStId?: number) => ({
+        evId,
+        name,
+        eventLog: true,
+        causes: [{ sId: '0x10', orderId: 1, thresholds: { isGt: 20 } }],
+        actions: gotoStId === undefined ? { alarm: true } : { engine: { gotoStId } },
+      });
+      const { purposeUuid } = await call<{ purposeUuid: string }>('POST', '/v2/purposes', {
+        puId: 1,
+        name: 'Washing machine',
+        initStId: 1,
+        states: [
+          { stId: 1, name: 'Off', events: [to(1, 'Started', 2)] },
+          {
+            stId: 2,
+            name: 'Running',
+            events: [to(1, 'Finished, after a very long programme', 3), to(2, 'Too hot')],
+          },
+          { stId: 3, name: 'Done', events: [to(1, 'Emptied', 1), to(2, 'Started again', 2)] },
+          { stId: 4, name: 'Always', isGlobal: true, events: [to(1, 'Switched off', 1)] },
+        ],
+      });
+      const watched = await openSignedIn(browser, look, {
+        url: service.url,
+        credentials: person,
+        path: `rules/${purposeUuid}`,
+      });
+      const { page } = watched;
+      const diagram = page.getByRole('group', { name: 'Diagram of the states' });
+      const part = (name: string) => diagram.getByRole('button', { name, exact: true });
+      const pressed = () => diagram.locator('[aria-pressed=true]').allTextContents();
+      await part('Finished, after a very long programme → Done').click();
+      await expect
+        .poll(() => page.getByLabel('What messages call it').inputValue())
+        .toMatch(/^Fin/);
+      await page.waitForTimeout(500);
+      await checkPage(watched, `rules-diagram-${look}`);
+      // Down to where it leads, and opened there.
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      expect(await page.getByLabel('Name of the state').inputValue()).toBe('Done');
+      expect(await pressed()).toEqual(['Done']);
+      const width = async () => (await part('Done').boundingBox())?.width ?? 0;
+      const fitting = await width();
+      await page.getByRole('button', { name: 'Zoom in' }).click();
+      await page.getByRole('button', { name: 'Zoom in' }).click();
+      expect((await width()) / fitting).toBeCloseTo(1.25 ** 2, 1);
+      if (look !== 'phone') {
+        // A drag moves it, and selects nothing.
+        const before = await part('Too hot').boundingBox();
+        await part('Too hot').hover();
+        await page.mouse.down();
+        await page.mouse.move((before?.x ?? 0) + 20, (before?.y ?? 0) - 40, { steps: 5 });
+        await page.mouse.up();
+        expect((await part('Too hot').boundingBox())?.y).toBeLessThan((before?.y ?? 0) - 10);
+        expect(await pressed()).toEqual(['Done']);
+      }
+      await page.getByRole('button', { name: 'Fit' }).click();
+      expect(await width()).toBeCloseTo(fitting, 1);
+      expect(watched.faults).toEqual([]);
+      await page.context().close();
+      await call('DELETE', `/v2/purposes/${purposeUuid}`);
+    },
+  );
+
   test('a rule is made without JSON, tried, moved on the chart, kept as a draft and saved', async () => {
     const { url } = service;
     const watched = await openSignedIn(browser, 'light', {
@@ -76,7 +145,7 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.getByLabel('What messages call it').fill('Freezer too warm');
     await page.getByRole('button', { name: 'What would have happened?' }).click();
     await page.getByText('Alarms: 1.').waitFor();
-    await page.getByText('only with this rule').waitFor();
+    await page.getByText('the device did not have this rule then').waitFor();
     const limit = page.getByRole('slider', { name: 'Limit of the rule' });
     await page.getByText(/With the limit .15.0.°C, on the values shown: 1 alarms/).waitFor();
     await checkPage(watched, 'rules-try-light');
@@ -113,19 +182,116 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await dialog.getByRole('button', { name: 'Install' }).click();
     await page.getByText('The rule is being installed.').waitFor();
     const installed = async () =>
-      (await call<{ profiles: { purposes: { name: string }[] }[] }>('GET', '/v2/profiles'))
-        .profiles;
+      (
+        await call<{ profiles: { pId: string; purposes: { name: string }[] }[] }>(
+          'GET',
+          '/v2/profiles',
+        )
+      ).profiles;
     await expect.poll(async () => (await installed())[0]?.purposes[0]?.name).toBe('Freezer');
+    // Once the device has it, what was recorded is about this rule.
+    const device = await connectDevice(registration);
+    await device.publish('up/profile', { pId: (await installed())[0]?.pId, state: 'current' });
+    await device.end();
+    const uuid = registration.deviceAuthUuid;
+    const had = async () =>
+      (await call<{ profiles: object[] }>('GET', `/v2/devices/${uuid}/profiles`)).profiles.length;
+    await expect.poll(had, { timeout: 10_000 }).toBe(1);
+    await page.getByRole('button', { name: 'What would have happened?' }).click();
+    await page.getByText('Compared with the alarms that were recorded').waitFor();
     // Back to -15 °C: as another version, which is taken back.
     await page.getByLabel('Limit, °C').fill('-15');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
     await page.getByRole('button', { name: 'Saved' }).waitFor();
+    // Opened again, it is what was saved, and can be saved.
+    await page.getByRole('main').getByRole('link', { name: 'Rules' }).click();
+    await page
+      .getByRole('main')
+      .getByRole('link', { name: 'Freezer', exact: true })
+      .first()
+      .click();
+    await page.getByLabel('Limit, °C').waitFor();
+    expect(await page.getByLabel('Limit, °C').inputValue()).toBe('-15');
+    await page.getByLabel('Limit, °C').fill('-14');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('button', { name: 'Saved' }).waitFor();
     await page.getByText('Versions', { exact: true }).click();
     await page.getByText('Reason: Summer').waitFor();
+    await page.getByLabel('Limit, °C').fill('-13.5');
     await page.getByRole('button', { name: 'Restore version 1' }).click();
+    const asked = page.getByRole('dialog');
+    await asked.getByText('What you have changed and not saved is lost.').waitFor();
+    await asked.getByRole('button', { name: 'Restore version 1' }).click();
     await expect.poll(() => page.getByLabel('Limit, °C').inputValue()).toBe('-12');
+    // A draft goes when its author signs out.
+    await page.getByLabel('Limit, °C').fill('-11');
+    const kept = () =>
+      page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes('rule/')).length);
+    expect(await kept()).toBeGreaterThan(0);
     expect(watched.faults).toEqual([]);
+    await page.locator('.foot > summary').click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Password').first().waitFor();
+    expect(await kept()).toBe(0);
+    await page.context().close();
+  });
+
+  test('JSON of any form is shown, and what is typed in one field is one step to undo', async () => {
+    const { url } = service;
+    const watched = await openSignedIn(browser, 'light', {
+      url,
+      credentials: person,
+      path: 'rules',
+    });
+    const { page } = watched;
+    await page.getByRole('button', { name: /^Freezer/ }).click();
+    await page.getByLabel('Limit, °C').waitFor();
+    await page.getByText('As JSON', { exact: true }).click();
+    const json = page.getByRole('textbox', { name: 'As JSON' });
+    const before = await json.inputValue();
+    const undo = page.getByRole('button', { name: 'Undo' });
+    for (const corners of ['[null]', '[null, 1, {"lat": "north"}]'])
+      await json.fill(before.replace(/"isGt": -15/, `"isInsideGeo": ${corners}`));
+    expect(await page.getByLabel('Corners of the area').inputValue()).toBe(', \n, \n, ');
+    await undo.click();
+    expect(await json.inputValue()).toBe(before);
+    await page.getByLabel('Send an SMS').check();
+    const numbers = page.getByLabel('Telephone numbers, with commas between them');
+    await numbers.fill('+49 171 2345678,');
+    expect(await numbers.inputValue()).toBe('+49 171 2345678,');
+    await undo.click();
+    expect(await numbers.inputValue()).toBe('');
+    expect(watched.faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('a chart that cannot be loaded says so, and is asked for again by hand only', async () => {
+    const { url } = service;
+    const watched = await openSignedIn(browser, 'light', {
+      url,
+      credentials: person,
+      path: 'rules',
+    });
+    const { page } = watched;
+    let asked = 0;
+    await page.route(/\/v2\/measurements\?/, async (route) => {
+      asked += 1;
+      const error = { code: 'internal', message: 'Broken.', requestId: 'r' };
+      await route.fulfill({ status: 500, json: error });
+    });
+    await page.getByRole('button', { name: /^Freezer/ }).click();
+    await page.getByRole('button', { name: 'What would have happened?' }).click();
+    const again = page.getByRole('region', { name: 'Try it' }).getByRole('button', {
+      name: 'Try again',
+    });
+    await again.waitFor();
+    expect(await page.getByText(/on the values shown/).count()).toBe(0);
+    expect(asked).toBe(1);
+    await page.unroute(/\/v2\/measurements\?/);
+    await again.click();
+    await page.getByText(/on the values shown: 1 alarms/).waitFor();
     await page.context().close();
   });
 });

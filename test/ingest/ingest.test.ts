@@ -240,6 +240,28 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     expect(await storedValues(database.db, known)).toEqual([1, 2]);
   });
 
+  it('nor one that was forgotten while the commands that are answered were read', async () => {
+    const own = await insertDevice(database.db);
+    await process.ingest.ingest(own, measured('0x01', [now, 1]), forever);
+    const holder = await database.db.pool.connect();
+    const answer = { commandId: '1b4e28ba-2fa1-41d2-883f-0016d3cca427', state: 'done' as const };
+    try {
+      await holder.query('begin; lock table command in access exclusive mode');
+      const answered = process.ingest.ingest(
+        own,
+        uplink({ kind: 'command-answer', answer }),
+        forever,
+      );
+      await waitForBlocked(database.db);
+      process.bus.publish('device', { deviceId: own.deviceId, uuid: own.uuid });
+      await holder.query('commit');
+      await answered;
+    } finally {
+      holder.release();
+    }
+    expect(await rejections(database.db, own)).toMatchObject([{ reason: 'unknown-command' }]);
+  });
+
   it('withdraws a message that is in no transaction when its connection closes', async () => {
     const own = await insertDevice(database.db);
     const holder = await database.db.pool.connect();

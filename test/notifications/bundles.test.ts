@@ -3,7 +3,7 @@ import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import { bundleMessages, type DecidedMessage } from '../../src/notifications/bundles.ts';
 import { unbundle } from '../../src/notifications/ended.ts';
 import type { Notifications } from '../../src/notifications/notifications.ts';
-import { endAnnouncement, giveUpOld, putOffPlanned } from '../../src/notifications/outbox.ts';
+import { endAnnouncements, giveUpOld, putOffPlanned } from '../../src/notifications/outbox.ts';
 import { endedOf, firedOf, minuteMs, useAlarms } from '../alarms/notify-world.ts';
 import { startHookReceiver } from '../support/hook-receiver.ts';
 import * as given from './fixtures.ts';
@@ -153,7 +153,7 @@ test('an announcement is not withdrawn before all that is bundled of it was trie
   const alarmId = rows[0]?.alarmId ?? 0;
   expect(rows.length).toBe(10);
   const end = () =>
-    db().transaction((tx) => endAnnouncement(tx, { alarmId, announcement: 1 }, world.nowTs));
+    db().transaction((tx) => endAnnouncements(tx, [{ alarmId, announcement: 1 }], world.nowTs));
   const told = async () =>
     (await db().query<{ told: string }>('select told from alarm where id = $1', [alarmId])).rows;
   await end();
@@ -239,7 +239,7 @@ test('an announcement does not wait for what is bundled of others, or planned', 
       where alarm_id = $1`,
     [alarmId],
   );
-  await db().transaction((tx) => endAnnouncement(tx, { alarmId, announcement: 1 }, world.nowTs));
+  await db().transaction((tx) => endAnnouncements(tx, [{ alarmId, announcement: 1 }], world.nowTs));
   const told = await db().query('select told from alarm where id = $1', [alarmId]);
   expect(told.rows).toEqual([{ told: 'withdrawn' }]);
 });

@@ -8,8 +8,8 @@ import { startMailServer } from '../support/smtp.ts';
 
 const { world, closing, start, decide, addContact, usedBy, db } = useAlarms();
 
-async function givenPerson() {
-  const mail = await startMailServer();
+async function givenPerson(answer?: Parameters<typeof startMailServer>[0]) {
+  const mail = await startMailServer(answer);
   closing.push(mail.close);
   world.email = { smtpUrl: mail.url, from: 'service@example.org', timeoutMs: 5_000 };
   const owner = await given.givenDevice(db());
@@ -54,6 +54,9 @@ test('after five messages in ten minutes a person gets one for everything that w
   expect(outcomes).toHaveLength(47);
   expect(outcomes.filter(({ grouped }) => grouped === true)).toHaveLength(41);
   expect(mail.mails).toHaveLength(6);
+  // People were told of the closed one, too.
+  const told = await db().query(`select told, count(*)::integer as n from alarm group by told`);
+  expect(told.rows).toEqual([{ told: 'told', n: 47 }]);
   // Five mails and a summary.
   expect(await usedBy(owner, 'account')).toBe(6);
 
@@ -108,6 +111,28 @@ test('many that wait at once are one message, the most severe first', async () =
   expect(summary.text).toContain('/console/alarms?sort=severity&label=Berlin');
   await given.outcomesOf(db(), owner, (all) => all.every(({ state }) => state === 'sent'));
   expect(mail.mails).toHaveLength(1);
+});
+
+test('what a summary that was refused for now included is told with the more severe alarm that came since', async () => {
+  let isRefused = true;
+  const { mail, owner } = await givenPerson(() => (isRefused ? 451 : undefined));
+  world.maxAttempts = 8;
+  const outbox = await start();
+  await decide(outbox, firings(owner, 0, 20));
+  const waitsAgain = `select from notification where reason is not null having count(*) = 20`;
+  await expect
+    .poll(async () => (await db().query(waitsAgain)).rowCount, { timeout: 60_000 })
+    .toBe(1);
+  isRefused = false;
+  const actions = { severity: 'critical', cloud: { sendPush: true } };
+  await db().query('update contact set rests_until = ms_to_timestamp($1)', [
+    world.nowTs + minuteMs,
+  ]);
+  await decide(outbox, [firedOf(owner, world.nowTs, { actions, evId: 300, name: 'Fire' })]);
+  world.nowTs += minuteMs;
+  await given.outcomesOf(db(), owner, (all) => all.every(({ state }) => state === 'sent'));
+  expect(subjects(mail.mails)).toEqual(['21 alarms at 1 device since 10:00 UTC']);
+  expect(await usedBy(owner, 'account')).toBe(1);
 });
 
 test('of 431 alarms at once everybody is told, in one message or another, or it is said that they are not', async () => {

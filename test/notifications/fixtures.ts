@@ -108,6 +108,7 @@ export function deliveryOf(of: Pick<Delivery, 'kind' | 'recipient' | 'title' | '
     timeZone: null,
     createdTs: event.ts,
     attempts: 1,
+    isRepeated: false,
     isDisabled: false,
     isConfirmed: true,
     isUnsubscribed: false,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { compare } from '../../src/play/backtest.ts';
+import { storedHistory } from '../../src/play/history.ts';
 import { BacktestLine } from '../../src/play/schema.ts';
 import { ask, openAccount } from '../idempotency/repeat.ts';
 import { configuration, type Registration, thresholdPurpose } from '../journeys/app.ts';
@@ -297,4 +298,49 @@ test('what an event notifies of but does not record is not missing among what wa
   const lines = await backtest({ ...asked, against: 'recorded' });
   expect(of(lines, 'firing')).toMatchObject([{ record: false }]);
   expect(of(lines, 'difference')).toMatchObject([{ of: 'alarm', only: 'candidate' }]);
+});
+
+/** The minutes of what is read in that many days before `start` and an hour after it, piece by piece. */
+async function pieces(uuid: string, days: number, mostRows: number, from: Database = db) {
+  const { rows } = await db.query<{ id: number }>('select id from device where uuid = $1', [uuid]);
+  const arrivals = { fromTs: start - days * 86_400_000, untilTs: start + 60 * minuteMs };
+  const read: number[][] = [];
+  for await (const piece of storedHistory(from, mostRows).walk(rows[0]?.id ?? 0, arrivals, [
+    '0x01',
+  ])) {
+    const minutes = Array.from({ length: piece.count }, (_, n) => piece.tsOf(n));
+    read.push(minutes.map((ts) => (ts - start) / minuteMs));
+  }
+  return read;
+}
+
+test('after a long silence many values are read in pieces, and those of one millisecond together', async () => {
+  const { deviceAuthUuid: uuid } = await register();
+  const many = Array.from({ length: 40 }, (_, minute): Measured => [minute, 1]);
+  await measured(uuid, [...many, [41, 1, 4], [42, 1, 3], [43, 1, 2], [44, 1, 1], [45, 1]]);
+  const read = await pieces(uuid, 60, 4);
+  expect(read.flat()).toEqual([...many.map(([minute]) => minute), 41, 42, 43, 44, 45]);
+  const sizes = read.map(({ length }) => length);
+  expect(sizes.filter((size) => size > 4)).toEqual([5]);
+  // Not a read each for silent hours.
+  expect(sizes.filter((size) => size === 0).length).toBeLessThan(60);
+});
+
+test('a piece whose reading is cancelled is read in shorter ones', async () => {
+  const { deviceAuthUuid: uuid } = await register();
+  await measured(uuid, [
+    [1, 1],
+    [2, 1],
+  ]);
+  let left = 3;
+  const slow: Database = {
+    ...db,
+    async copyOut(statement, onRow) {
+      left -= 1;
+      if (left >= 0) await db.query(`do $$ begin raise exception using errcode = '57014'; end $$`);
+      await db.copyOut(statement, onRow);
+    },
+  };
+  expect((await pieces(uuid, 1, 100, slow)).flat()).toEqual([1, 2]);
+  expect(left).toBeLessThan(0);
 });

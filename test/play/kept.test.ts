@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Purpose } from '../../src/contract/purpose.ts';
 import type { Database } from '../../src/db/database.ts';
@@ -10,6 +11,7 @@ import {
   PlayedDevices,
 } from '../../src/play/schema.ts';
 import { claimNext, forgetBacktests, lists, type LineKind } from '../../src/play/store.ts';
+import { findActivity, listStoredBytes } from '../../src/quotas/activity.ts';
 import { ask, openAccount } from '../idempotency/repeat.ts';
 import { configuration } from '../journeys/app.ts';
 import { testService } from '../journeys/service.ts';
@@ -175,13 +177,14 @@ test('a key with labels asks for its devices only, and sees what it asked for', 
     .poll(async () => (await get(`/v2/jobs/${String(job['jobId'])}`)).body['state'])
     .toBe('done');
   const makeKey = async (given: object) => {
-    const made = { name: 'a program', scopes: ['data:read'], ...given };
+    const made = { name: 'a program', scopes: ['data:read', 'devices:write'], ...given };
     const answer = await ask(service.url, { path: '/v2/accounts/keys', token, body: made });
     return String(answer.body['key']);
   };
   const own = await makeKey({ labels: ['cellar'] });
   const another = await makeKey({ labels: ['cellar'] });
   const all = await makeKey({});
+  const reader = await makeKey({ scopes: ['data:read'] });
   const ofAccount = await asked({ devices });
   const refused = { candidate: { purposes: [warm(8)] }, devices, start, end };
   expect((await post(refused, own)).status).toBe(404);
@@ -200,6 +203,13 @@ test('a key with labels asks for its devices only, and sees what it asked for', 
   ]);
   expect((await get(`${ofAccount}/firings`, own)).status).toBe(404);
   expect((await remove(ofAccount, own)).status).toBe(404);
+  expect((await remove(ofAccount, reader)).status).toBe(403);
+  await db.query(
+    `update backtest_device set caveats = '{clock-break}'
+      where device_id = (select id from device where uuid = $1)`,
+    [devices[0]],
+  );
+  expect((await get(ofKey, own)).body['caveats']).toContain('clock-break');
   // What it may not see any more is not among what it found.
   const { body: other } = await ask(service.url, {
     path,
@@ -209,7 +219,7 @@ test('a key with labels asks for its devices only, and sees what it asked for', 
   await expect
     .poll(async () => (await get(`/v2/jobs/${String(other['jobId'])}`)).body['state'])
     .toBe('done');
-  expect((await get(ofKey, own)).body).toMatchObject({ counts: { firings: 0 } });
+  expect((await get(ofKey, own)).body).toMatchObject({ counts: { firings: 0 }, caveats: [] });
   expect((await get(`${ofKey}/firings`, own)).body['firings']).toEqual([]);
   expect((await get(`${ofKey}/devices`, own)).body['devices']).toEqual([]);
 });
@@ -382,6 +392,7 @@ test('a device that fails three times is given up, and the others are not', asyn
   const path = await asked({ devices });
   await ended(path);
   await db.query('drop function fail_one cascade');
+  expect((await install(path)).status).toBe(200);
   const { devices: played } = PlayedDevices.parse((await get(`${path}/devices`)).body);
   expect(played.map(({ state, firings }) => [state, firings])).toEqual([
     ['done', 2],
@@ -412,6 +423,15 @@ test('accounts take turns, with two at a time, and what has ended goes after 30 
     );
     const [first, second, , other] = rows.map(({ id }) => id);
     expect(order).toEqual([first, other, second, undefined]);
+    await tx.query('update backtest set run = null');
+    // The first account has waited longest, but one of its backtests is played.
+    const again = async () => (await claimNext(tx, crypto.randomUUID(), 7213))?.jobId;
+    await tx.query(
+      `update job set served_at = clock_timestamp() + interval '1 minute' where id = $1`,
+      [other],
+    );
+    await again();
+    expect(await again()).toBe(other);
     await tx.query('update backtest set run = null');
   });
   for (const [n, path] of paths.entries()) await ended(path, n < 3 ? one : token);
@@ -462,4 +482,117 @@ test('the candidate is installed once, on the devices that are left, also by two
   expect(rollOut.body['devices']).toMatchObject([{ deviceAuthUuid: one, state: 'pending' }]);
   const another = await openAccount(service.url);
   expect((await install(path, another)).status).toBe(404);
+});
+
+/** What a backtest has kept and read. */
+async function keptOf(path: string) {
+  const { rows } = await db.query<{ id: number; bytes: number; read: number; stored: number }>(
+    `select job_id as id, bytes, read,
+            (select coalesce(sum(octet_length(body)), 0) from backtest_lines where backtest_id = job_id) as stored
+       from backtest where job_id = (select id from job where uuid = $1)`,
+    [uuidOf(path)],
+  );
+  return rows[0];
+}
+
+test('lines count into storedBytes, and what was read is added up', async () => {
+  const devices = await measuring(values, values);
+  const retention = { eventsDays: 90, measurementsDays: 90 };
+  const accountId = async () => {
+    const { rows } = await db.query<{ id: number }>(
+      'select account_id as id from device where uuid = $1',
+      [devices[0]],
+    );
+    return rows[0]?.id ?? 0;
+  };
+  const id = await accountId();
+  const before = await findActivity(db, id, retention);
+  const path = await asked({ devices });
+  await ended(path);
+  const kept = await keptOf(path);
+  expect(kept).toMatchObject({ bytes: kept?.stored, read: 10 });
+  expect(kept?.bytes).toBeGreaterThan(0);
+  const after = await findActivity(db, id, retention);
+  expect(after.storedBytes - before.storedBytes).toBe(kept?.bytes);
+  expect((await listStoredBytes(db, retention)).get(id)).toBe(after.storedBytes);
+});
+
+test('a device that is given up keeps no lines, and where all were nothing is installed', async () => {
+  const devices = await measuring(values);
+  const { path, jobId } = await askedElsewhere(devices);
+  await db.query(
+    `with line as (
+       insert into backtest_lines (backtest_id, account_id, device_id, kind, nth, count, body)
+       select backtest_id, account_id, device_id, 'firing', 0, 1, decode('00', 'hex') from backtest_device where backtest_id = $1)
+     update backtest set bytes = 1, failures = 3, heard_at = heard_at - interval '1 minute' where job_id = $1`,
+    [jobId],
+  );
+  await ended(path);
+  expect(await keptOf(path)).toMatchObject({ bytes: 0, stored: 0 });
+  const refused = await install(path);
+  expect([refused.status, refused.body['detail']]).toEqual([
+    409,
+    expect.stringContaining('given up'),
+  ]);
+});
+
+test('a backtest is removed while lines of it are kept', async () => {
+  const { path, jobId } = await askedElsewhere(await measuring(values));
+  const removed = await db.transaction(async (tx) => {
+    await tx.query('select from job where id = $1 for no key update', [jobId]);
+    const removing = remove(path);
+    const waits = async () => {
+      const { rows } = await db.query(
+        `select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%job%'`,
+      );
+      return rows.length;
+    };
+    await expect.poll(waits, { timeout: 20_000 }).toBeGreaterThan(0);
+    await tx.query('update backtest set failures = 0 where job_id = $1', [jobId]);
+    return { removing };
+  });
+  expect((await removed.removing).status).toBe(200);
+});
+
+test('while a process of an earlier version runs, none is stored', async () => {
+  const devices = await measuring(values);
+  const url = new URL(service.databaseUrl);
+  url.searchParams.set('application_name', 'sensorium-0123');
+  const earlier = new pg.Client(url.href);
+  await earlier.connect();
+  const refused = await post({ candidate: { purposes: [warm(8)] }, devices, start, end });
+  await earlier.end();
+  expect([refused.status, refused.body['detail']]).toEqual([
+    409,
+    expect.stringContaining('earlier version'),
+  ]);
+  await ended(await asked({ devices }));
+});
+
+test('an account that is locked does not keep another from what it gets back', async () => {
+  const locked = await askedElsewhere(await measuring(values));
+  const ofLocked = token;
+  token = await openAccount(service.url);
+  const { path, jobId } = await askedElsewhere(await measuring(values));
+  const reserved = async () => {
+    const { rows } = await db.query<{ reserved: number | null }>(
+      'select reserved from backtest where job_id = $1',
+      [jobId],
+    );
+    return rows[0]?.reserved;
+  };
+  await db.transaction(async (tx) => {
+    await tx.query(
+      `select from account_usage
+        where account_id = (select account_id from job where id = $1) for update`,
+      [locked.jobId],
+    );
+    const stop = `update job set state = 'stopped', ended_at = service_now() where id = $1`;
+    await db.query(stop, [locked.jobId]);
+    await db.query(stop, [jobId]);
+    await expect.poll(reserved, { timeout: 20_000 }).toBeNull();
+  });
+  expect((await get(path)).body).toMatchObject({ state: 'stopped' });
+  expect((await get(locked.path, ofLocked)).body).toMatchObject({ state: 'stopped' });
 });

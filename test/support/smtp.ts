@@ -19,9 +19,13 @@ export type MailServer = {
 
 type Answer = number | undefined;
 
-/** `answer`: the code that a recipient is refused with, at once or later; none: it is taken. */
+/**
+ * `answer`: the code that a recipient is refused with, at once or later; none: it is taken. `taken`: what is awaited
+ * between the arrival of a mail and the answer that it was taken.
+ */
 export async function startMailServer(
   answer: (recipient: string) => Answer | Promise<Answer> = () => undefined,
+  taken: () => Promise<void> = async () => undefined,
 ): Promise<MailServer> {
   const mails: Mail[] = [];
   const arrived = new EventTarget();
@@ -41,8 +45,8 @@ export async function startMailServer(
         const from = envelope.mailFrom === false ? '' : envelope.mailFrom.address;
         const to = envelope.rcptTo.map(({ address }) => address);
         mails.push({ from, to, ...read(Buffer.concat(chunks).toString('latin1')) });
-        callback();
         arrived.dispatchEvent(new Event('mail'));
+        void taken().then(() => callback());
       });
     },
   });

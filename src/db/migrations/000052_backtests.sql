@@ -26,6 +26,10 @@ create table backtest (
   -- How many measurements are counted for it on that day (UTC); null once what was not read is given back.
   reserved bigint,
   reserved_on date not null,
+  -- How many measurements its runs have read.
+  read bigint not null default 0,
+  -- Of `backtest_lines`; less those of devices that were removed only once the backtest is removed.
+  bytes bigint not null default 0,
   -- The run that plays it, and when that was last heard of; null: none.
   run uuid,
   heard_at timestamptz,
@@ -33,6 +37,8 @@ create table backtest (
   failures smallint not null default 0
 );
 create index backtest_account on backtest (account_id);
+-- For finding those that have ended, each second.
+create index backtest_reserved on backtest (job_id) where reserved is not null;
 
 -- One row per device of a backtest: what was found. Devices are played in the order of their numbers.
 create table backtest_device (

@@ -38,7 +38,8 @@ create table command (
 create index command_device on command (device_id, id);
 create index command_account on command (account_id, id);
 create index command_bytes on command (account_id, bytes);
-create index command_waiting on command (device_id, id) where state in ('queued', 'sent');
+create index command_unended on command (device_id, id)
+  where state in ('queued', 'sent', 'accepted', 'running');
 create index command_open on command (expires_at)
   where state in ('queued', 'sent', 'accepted', 'running');
 create index command_ended on command (ended_at) where ended_at is not null;

@@ -129,6 +129,8 @@ export type Delivery = RecipientKey & {
   createdTs: number;
   /** Number of attempts, including this one. */
   attempts: number;
+  /** The last attempt ended with its process, perhaps after it was accepted. */
+  isRepeated: boolean;
   isDisabled: boolean;
   /** True also if no confirmation is needed. */
   isConfirmed: boolean;

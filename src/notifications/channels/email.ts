@@ -107,7 +107,7 @@ export function openEmail(deps: ChannelDeps): OpenChannel | null {
 
 /** Links are made when the mail is sent. A mail about a device ends with the URL of its page. */
 function mailOf(deps: ChannelDeps, delivery: Delivery): OutgoingMail {
-  const { id, recipient, type, title, body, language, deviceUuid } = delivery;
+  const { id, createdTs, recipient, type, title, body, language, deviceUuid } = delivery;
   const { page = `devices/${deviceUuid}` } = delivery;
   const words = wordsOf(language);
   const text =
@@ -117,7 +117,7 @@ function mailOf(deps: ChannelDeps, delivery: Delivery): OutgoingMail {
   if (deps.hasConsole && deviceUuid !== null && type !== 'confirm')
     text.body += `\n${deps.publicUrl()}/console/${page}`;
   const unsubscribeUrl = linkTo('unsubscribe', deps, delivery);
-  return { id, recipient, ...text, unsubscribeUrl, unsubscribe: words.unsubscribe };
+  return { id, createdTs, recipient, ...text, unsubscribeUrl, unsubscribe: words.unsubscribe };
 }
 
 function linkTo(
@@ -159,10 +159,12 @@ export function readLinkToken(
 }
 
 /**
- * A mail. `unsubscribeUrl`: a page that also accepts a mail client's post (RFC 8058); `unsubscribe`: that link's text.
+ * A mail. With `createdTs` (ms) its `Message-ID` is that of each copy. `unsubscribeUrl`: a page that also accepts a
+ * mail client's post (RFC 8058); `unsubscribe`: that link's text.
  */
 type OutgoingMail = {
   id: number;
+  createdTs?: number;
   recipient: string;
   title: string;
   body: string;
@@ -199,7 +201,7 @@ export function emailDriver({ smtpUrl, from, timeoutMs }: EmailOptions): EmailDr
 }
 
 function compose(
-  { id, recipient, title, body, unsubscribeUrl: url, unsubscribe = '' }: OutgoingMail,
+  { id, createdTs, recipient, title, body, unsubscribeUrl: url, unsubscribe = '' }: OutgoingMail,
   from: string,
 ) {
   const ending = url === undefined ? '' : `\n-- \n${unsubscribe}: ${url}\n`;
@@ -210,8 +212,10 @@ function compose(
       ? ''
       : `<p><a href="${escapeHtml(url)}">${escapeHtml(unsubscribe)}</a></p>`) +
     '</body></html>';
+  const domain = /@([\w.[\]:-]+)/.exec(from)?.[1] ?? 'sensorium.invalid';
   return {
     from,
+    ...(createdTs === undefined ? {} : { messageId: `<sensorium.${id}.${createdTs}@${domain}>` }),
     // As an object, so that nodemailer does not parse it as a list of addresses.
     to: { name: '', address: recipient },
     subject: title.replaceAll(/\s+/g, ' '),

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Registration } from '../../journeys/app.ts';
 import { browserPath, checkPage, takePicture } from '../browser.ts';
 import type { Call } from '../filled.ts';
-import { limitsOf, temperature, useWorld } from './world.ts';
+import { type Installed, limitsOf, temperature, useWorld } from './world.ts';
 
 const warm = (value: number, name = `Temperature above ${value}.0\u00a0°C`) => ({
   puId: 1,
@@ -25,9 +25,9 @@ const warm = (value: number, name = `Temperature above ${value}.0\u00a0°C`) => 
   ],
 });
 
-/** Six freezers: four with the same limit, one with another, one without. Their uuids, by name. */
-async function addFreezers(own: Call) {
-  const devices = Array.from({ length: 6 }, (_, place) => ({
+/** Freezers: `of8` with the same limit, one with another, the others without. Their uuids, in the order of names. */
+async function addFreezers(own: Call, { of8, of } = { of8: 4, of: 6 }) {
+  const devices = Array.from({ length: of }, (_, place) => ({
     protocol: 'http',
     device: { name: `Freezer ${place + 1}` },
     module: [{ moduleId: 'm', senses: [temperature] }],
@@ -36,9 +36,23 @@ async function addFreezers(own: Call) {
   const uuids = batch.devices.map(({ deviceAuthUuid }) => deviceAuthUuid);
   const install = (deviceAuthUuids: string[], value: number) =>
     own('POST', '/v2/devices/profile', { deviceAuthUuids, purposes: [warm(value)] });
-  await install(uuids.slice(0, 4), 8);
-  await install(uuids.slice(4, 5), 10);
+  await install(uuids.slice(0, of8), 8);
+  await install(uuids.slice(of8, of8 + 1), 10);
   return { uuids, install };
+}
+
+/** The thresholds of a device's newest profile, each with the severity of its alarm. */
+async function severitiesOf(own: Call, uuid: string) {
+  const found = await own<Installed>('GET', `/v2/devices/${uuid}/configuration`);
+  const { purposes } = found.pendingProfile.purposes ? found.pendingProfile : found.currentProfile;
+  return (purposes ?? []).flatMap(({ states }) =>
+    states.flatMap(({ events }) =>
+      events.map(({ causes, actions }) => ({
+        ...causes[0]?.thresholds,
+        severity: actions.severity ?? 'warning',
+      })),
+    ),
+  );
 }
 
 // What the page says, against the API and the data. Only if the machine has Chromium; if not, the run says so.
@@ -62,11 +76,14 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
         '1 device, such as Freezer 5: Temperature above 10\u00a0°C',
         '1 device, such as Freezer 6: No profile, so no limits.',
       ]);
-    expect(await groups.nth(2).locator('input').isDisabled()).toBe(true);
+    expect(await groups.nth(2).locator('input').isChecked()).toBe(false);
     const field = dialog.getByRole('textbox', { name: 'Temperature above' });
+    await dialog.getByText('Now 8\u00a0°C (4 devices), 10\u00a0°C (1 device).').waitFor();
+    expect(await field.inputValue()).toBe('');
+    await groups.nth(1).locator('input').uncheck();
     expect(await field.inputValue()).toBe('8');
     await dialog.getByRole('button', { name: 'Continue' }).click();
-    await dialog.getByText('Enter another number.').waitFor();
+    await dialog.getByText('Enter another number, or').waitFor();
     await field.fill('9.5');
     await checkPage(watched, 'limits-of-many');
     await dialog.getByRole('button', { name: 'Continue' }).click();
@@ -75,9 +92,10 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
     await dialog.getByRole('button', { name: 'Back' }).click();
     expect(await field.inputValue()).toBe('9.5');
     await dialog.getByRole('button', { name: 'Continue' }).click();
-    expect(await dialog.locator('.limit-changes').innerText()).toBe(
-      'Temperature above 8\u00a0°C → 9.5\u00a0°C',
-    );
+    const changes = dialog.locator('.limit-changes li li');
+    await expect
+      .poll(() => changes.allInnerTexts())
+      .toEqual(['Temperature above 8\u00a0°C → 9.5\u00a0°C']);
     await takePicture(page, 'limits-of-many-preview');
     // Somebody else is faster.
     await install(uuids.slice(1, 2), 12);
@@ -95,9 +113,83 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
     const changed = ['9.5', '12.0', '9.5', '9.5', '10.0'].map(of);
     expect(await limits()).toEqual([...changed, []]);
     await page.getByRole('button', { name: 'Undo' }).click();
-    // Those that it had not changed, too: they have theirs.
-    await page.getByText('With their previous profile again: 6 devices').waitFor();
+    // Only those that it had changed.
+    await page.getByText('With their previous profile again: 3 devices').waitFor();
     expect(await limits()).toEqual([...['8.0', '12.0', '8.0', '8.0', '10.0'].map(of), []]);
+    expect(faults).toEqual([]);
+  });
+
+  test('limits of several profiles, and of devices without one: one job, and one way back', async () => {
+    const watched = await openOwn('');
+    const { own, page, faults } = watched;
+    const { uuids } = await addFreezers(own, { of8: 12, of: 20 });
+    const cold = warm(10);
+    const [state] = cold.states;
+    state?.events.push({
+      ...(state.events[0] as (typeof state.events)[0]),
+      evId: 2,
+      name: 'too cold',
+      causes: [{ sId: '0x10', orderId: 0, thresholds: { isLt: 2 } }],
+    } as unknown as (typeof state.events)[0]);
+    const some = uuids.slice(12, 17);
+    await own('POST', '/v2/devices/profile', { deviceAuthUuids: some, purposes: [cold] });
+    await own('POST', '/v2/purposes', { ...warm(3, 'thawing'), name: 'Ice' });
+    await page.getByText('1 to 20 of 20').waitFor();
+    await page.getByLabel('Select this page').check();
+    const dialog = page.getByRole('dialog');
+    const open = () => page.getByRole('button', { name: 'Limits …' }).click();
+    const next = () => dialog.getByRole('button', { name: 'Continue' }).click();
+    const said = async () =>
+      (await dialog.locator('.limit-changes > li').allInnerTexts()).map((text) =>
+        text.replaceAll(/\s*\n\s*/g, ' | '),
+      );
+    await open();
+    await dialog.getByText('Now 8\u00a0°C (12 devices), 10\u00a0°C (5 devices).').waitFor();
+    await dialog.getByLabel('3 devices, such as Freezer 18: No profile').check();
+    await dialog.getByRole('textbox', { name: 'Temperature above' }).fill('9');
+    await dialog.getByLabel('How serious these alarms are').selectOption('Critical');
+    await next();
+    await dialog.getByText('Enter at least one limit').waitFor();
+    await dialog.getByRole('textbox', { name: 'Alarm above' }).fill('7');
+    await checkPage(watched, 'limits-of-groups');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await checkPage(watched, 'limits-of-groups-phone');
+    await next();
+    await dialog.getByText('20 devices get this.').waitFor();
+    expect(await said()).toEqual([
+      '12 devices, such as Freezer 1: | Temperature above 8\u00a0°C → 9\u00a0°C | Alarms: Warning → Critical',
+      '5 devices, such as Freezer 13: | Temperature above 10\u00a0°C → 9\u00a0°C | Alarms: Warning → Critical',
+      '3 devices, such as Freezer 18: | Temperature above 7.0\u00a0°C',
+    ]);
+    await checkPage(watched, 'limits-of-groups-preview-phone');
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await takePicture(page, 'limits-of-groups-preview');
+    await dialog.getByRole('button', { name: 'Change limits' }).click();
+    await page.getByText('Limits changed: 20 devices').waitFor();
+    const limits = () => Promise.all(uuids.map((uuid) => severitiesOf(own, uuid)));
+    const all = (first: object[], second: object[], third: object[]) =>
+      uuids.map((_, place) => (place < 12 ? first : place < 17 ? second : third));
+    const critical = (thresholds: object) => ({ ...thresholds, severity: 'critical' });
+    const nine = critical({ isGt: 9 });
+    const twoAndNine = [nine, critical({ isLt: 2 })];
+    expect(await limits()).toEqual(all([nine], twoAndNine, [critical({ isGt: 7 })]));
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText('With their previous profile again: 20 devices').waitFor();
+    const warning = (thresholds: object) => ({ ...thresholds, severity: 'warning' });
+    const before = [{ isGt: 8 }, { isGt: 10 }, { isLt: 2 }].map(warning);
+    expect(await limits()).toEqual(all(before.slice(0, 1), before.slice(1), []));
+    // They have a profile without purposes now. The others stay as they are.
+    await page.getByLabel('Select this page').check();
+    await open();
+    await dialog.getByLabel('3 devices, such as Freezer 18: No profile').check();
+    await dialog.getByLabel('Devices without a profile get').selectOption('Ice');
+    await next();
+    await dialog.getByText('3 devices get this. 17 devices keep what they have.').waitFor();
+    expect(await said()).toEqual(['3 devices, such as Freezer 18: | Ice']);
+    await dialog.getByRole('button', { name: 'Change limits' }).click();
+    await page.getByText('Limits changed: 3 devices').waitFor();
+    const ice = warning({ isGt: 3 });
+    expect(await limits()).toEqual(all(before.slice(0, 1), before.slice(1), [ice]));
     expect(faults).toEqual([]);
   });
 

@@ -1,11 +1,17 @@
 import { beforeAll, expect, test, vi } from 'vitest';
 import type { ListedAlarm, Purpose, Sense } from '../../../src/console/web/api/types.ts';
 import { aboutOf, isBeyond } from '../../../src/console/web/pages/alarms/about.ts';
+import {
+  commonOf,
+  fieldsOf,
+  limitsOfGroups,
+} from '../../../src/console/web/pages/fleet/act/limit-fields.ts';
 import { limitsIn as limitsThen } from '../../../src/console/web/pages/device/chart/thresholds.ts';
 import {
   contradictions,
   limitsIn,
   marginOf,
+  opensAlarm,
   withNumbers,
 } from '../../../src/console/web/pages/watch/numbers.ts';
 import {
@@ -68,6 +74,14 @@ test('a profile that the form wrote is the form\u2019s also after a sensor was a
   // All of them are waited for once it is saved again.
   const saved = purposeOf(rules, [temperature, humidity]);
   expect(JSON.stringify(saved)).toContain('"sId":"0x2"');
+});
+
+test('a profile that the form wrote is the form\u2019s also if its default severity is written', () => {
+  const written = purposeOf({ ...noRules, limits: { '0x1': { ...noLimit, above: 8 } } }, [
+    temperature,
+  ]);
+  for (const { actions } of written.states[0]?.events ?? []) actions.severity = 'warning';
+  expect(rulesIn([written], [temperature])?.severity).toBe('warning');
 });
 
 test('limits that the form has no field for are not taken into it', () => {
@@ -193,4 +207,56 @@ test('a repeated message is not for the form; its number changes, and everything
     actions: { repeatMs: 600_000 },
     causes: [{ thresholds: { isGt: 9 } }],
   });
+});
+
+test('a limit of several profiles is one field; a margin is no limit of the other direction', () => {
+  const senses = new Map([[temperature.sId, temperature]]);
+  const groupOf = (pId: string, limit: object) => {
+    const limits = { '0x1': { ...noLimit, ...limit } };
+    const purposes = [purposeOf({ ...noRules, limits }, [temperature])];
+    const found = limitsIn(purposes, { isOwn: true }) ?? [];
+    return { pId, devices: 1, example: pId, senses, purposes, limits: found };
+  };
+  // Leads back at 6.
+  const one = groupOf('one', { above: 8, back: 2 });
+  const other = groupOf('other', { above: 10, below: 2 });
+  const fields = fieldsOf([one, other]);
+  expect(fields.map(({ of }) => of.map(({ limit }) => [limit.which, limit.value]))).toEqual([
+    [
+      ['isGt', 8],
+      ['isGt', 10],
+    ],
+    [['isLt', 6]],
+    [['isLt', 2]],
+  ]);
+  expect(fields.map(commonOf)).toEqual([undefined, 6, 2]);
+  const fahrenheit = new Map([[temperature.sId, { ...temperature, unit: '°F' }]]);
+  expect(fieldsOf([other, { ...other, senses: fahrenheit }])).toHaveLength(4);
+  const [above] = fields;
+  const asked = limitsOfGroups([one, other], new Map([[above?.key ?? '', 10]]), 'critical');
+  // The event that leads back opens no alarm.
+  expect(asked).toMatchObject([
+    { ifPId: 'one', changes: [{ thresholds: { isGt: 10 } }, { evId: 1, severity: 'critical' }] },
+    { ifPId: 'other', changes: [{ severity: 'critical' }, { severity: 'critical' }] },
+  ]);
+  expect(asked[0]?.changes).toHaveLength(2);
+  expect(limitsOfGroups([other], new Map(), 'warning')).toEqual([]);
+});
+
+test('an event that tells people opens an alarm, but not if it leads back', () => {
+  const purpose = { puId: 1, initStId: 1, states: [] } as unknown as Purpose;
+  const opens = (actions: object) =>
+    opensAlarm(
+      {
+        evId: 1,
+        actions: { cloud: { sendPush: true }, ...actions },
+        causes: [{ sId: '0x1', orderId: 0, thresholds: { isGt: 8 } }],
+      } as unknown as Parameters<typeof opensAlarm>[0],
+      2,
+      purpose,
+    );
+  expect(opens({})).toBe(true);
+  expect(opens({ engine: { gotoStId: 1 } })).toBe(false);
+  expect(opens({ engine: { gotoStId: 3 } })).toBe(true);
+  expect(opens({ engine: { gotoStId: 1 }, alarm: true })).toBe(true);
 });

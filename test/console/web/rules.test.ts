@@ -13,6 +13,7 @@ import {
   addState,
   beginHistory,
   edit,
+  isOn,
   readRule,
   redo,
   remove,
@@ -204,4 +205,21 @@ describe('changing a rule', () => {
     expect(redo(redo(undo(back))).now).toBe(added.now);
     expect(edit(back, empty).future).toEqual([]);
   });
+});
+
+test('what was recorded is about a rule if the device had it then, and no other with its number', () => {
+  const rule = ruleOf({ puId: 3, name: 'Freezer', states: [] });
+  const span = (fromTs: number, untilTs: number | null, ...purposes: object[]) =>
+    ({ fromTs, untilTs, purposes }) as Parameters<typeof isOn>[0][number];
+  const own = { puId: 3, name: 'Freezer' };
+  const other = { puId: 3, name: 'Door' };
+  const during = { start: 100, end: 200 };
+  expect(isOn([], rule, during)).toBe(false);
+  expect(isOn([span(150, null, { puId: 4, name: 'Freezer' }, own)], rule, during)).toBe(true);
+  expect(isOn([span(150, null, { puId: 4, name: 'Freezer' })], rule, during)).toBe(false);
+  expect(isOn([span(150, null, own), span(50, 150, other)], rule, during)).toBe(false);
+  expect(isOn([span(150, null, own), span(50, 99, other)], rule, during)).toBe(true);
+  expect(isOn([span(201, null, own)], rule, during)).toBe(false);
+  expect(isOn([span(150, null, { puId: 3 })], rule, during)).toBe(false);
+  expect(isOn([span(150, null, { puId: 3 })], ruleOf({ puId: 3 }), during)).toBe(true);
 });

@@ -114,8 +114,11 @@ type Evaluation = { engine: 'service' | 'device' | 'none'; evaluation: Descripti
 export const explainEvaluation = async (uuid: string, signal?: AbortSignal) =>
   (await call<Evaluation>('GET', `/v2/devices/${uuid}/evaluation`, { signal })).body;
 
+/** How many rejections are listed; there may be more. */
+export const mostRejections = 50;
+
 export const listRejections = async (uuid: string, signal?: AbortSignal) => {
-  const query = { limit: 50 };
+  const query = { limit: mostRejections };
   const path = `/v2/devices/${uuid}/rejections`;
   return (await call<RejectionList>('GET', path, { query, signal })).body.rejections;
 };

@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks';
 import { awaySince, type LiveValue, onStream, useWatched } from '../app/stream.ts';
-import { type Answer, call } from './request.ts';
+import { type Answer, call, callLines } from './request.ts';
 import { reload, revise, useKnown, useQuery, type Query } from './cache.ts';
 import type { BucketView, LateSense, LatestView, MeasurementView } from './types.ts';
 
@@ -104,6 +104,24 @@ export const listPoints = async (
   const query = { devices: uuid, senses: senses.join(','), start, end, shape: 'columns' };
   const path = '/v2/measurements';
   return (await call<{ series: PointColumns[] }>('GET', path, { query, signal })).body.series;
+};
+
+/** The same, if there are at most `most` values; null if there are more, of which no more is read. */
+export const listFewPoints = async (
+  uuid: string,
+  { senses, start, end }: PointRange,
+  most: number,
+  signal?: AbortSignal,
+): Promise<PointColumns[] | null> => {
+  const query = { devices: uuid, senses: senses.join(','), start, end };
+  type Line = { sId: string; ts: number; val: unknown };
+  const lines = await callLines<Line>('/v2/measurements', { query, signal }, most + 1);
+  if (lines.length > most) return null;
+  return [...Map.groupBy(lines, ({ sId }) => sId)].map(([sId, own]) => ({
+    sId,
+    ts: own.map(({ ts }) => ts),
+    val: own.map(({ val }) => val),
+  }));
 };
 
 /** The newest single values of one sense, newest first; `isCut`: there are more. */

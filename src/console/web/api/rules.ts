@@ -24,9 +24,9 @@ export const replacePurpose = async (
 
 export const deletePurpose = (uuid: string) => call('DELETE', pathOf(uuid));
 
-/** Makes a new version with the content of that one. */
-export const restoreVersion = (uuid: string, version: number) =>
-  call('POST', `${pathOf(uuid)}/versions/${version}/restore`);
+/** Makes a new version with the content of that one, if the newest is still the one with that tag. */
+export const restoreVersion = (uuid: string, version: number, tag: string) =>
+  call('POST', `${pathOf(uuid)}/versions/${version}/restore`, { ifMatch: tag });
 
 /** Its versions, newest first. */
 export const listVersions = async (uuid: string, signal?: AbortSignal): Promise<PurposeVersion[]> =>
@@ -36,13 +36,19 @@ export const listVersions = async (uuid: string, signal?: AbortSignal): Promise<
 /** More would help nobody who reads them. */
 const mostLines = 20_000;
 
-/** What a rule would have done on a device, compared with what was recorded. */
+/** What a rule would have done on devices; compared with what was recorded, if `isCompared`. */
 export const tryRule = (
   rule: unknown,
-  { uuids, start, end }: { uuids: readonly string[]; start: number; end: number },
+  {
+    uuids,
+    start,
+    end,
+    isCompared,
+  }: { uuids: readonly string[]; start: number; end: number; isCompared: boolean },
   signal?: AbortSignal,
 ): Promise<BacktestLine[]> => {
   const candidate = { purposes: [rule] };
-  const body = { candidate, against: 'recorded', devices: uuids, start, end };
+  const against = isCompared ? 'recorded' : null;
+  const body = { candidate, against, devices: uuids, start, end };
   return callLines('/v2/backtests', { body, signal }, mostLines);
 };

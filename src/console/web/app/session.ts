@@ -45,11 +45,26 @@ export async function openSession(): Promise<void> {
 function take(view: Opened['view']): void {
   const { value } = session;
   const ended = value.state === 'open' ? value.ended : undefined;
-  const isSame = view.account?.accountAuthUuid === (accountOf() ?? ended)?.accountAuthUuid;
+  const before = (accountOf() ?? ended)?.accountAuthUuid;
+  const isSame = view.account?.accountAuthUuid === before;
   // Nothing of one person may be shown to another.
-  if (!isSame) forgetAll();
+  if (!isSame) {
+    forgetAll();
+    if (before !== undefined) forgetKept(before);
+  }
   session.value = { state: 'open', view };
   if (isSame && ended) reload('');
+}
+
+/** What pages keep of an account in this browser has keys that begin so. */
+export const keptPrefix = (accountAuthUuid: string): string => `sensorium-kept/${accountAuthUuid}/`;
+
+function forgetKept(accountAuthUuid: string): void {
+  // The browser may refuse storage; then nothing was kept.
+  try {
+    for (const key of Object.keys(localStorage))
+      if (key.startsWith(keptPrefix(accountAuthUuid))) localStorage.removeItem(key);
+  } catch {}
 }
 
 const endHere = () => {

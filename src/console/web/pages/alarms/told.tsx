@@ -5,9 +5,13 @@ import { count, t } from '../../text/t.ts';
 
 /** Who knows of the open alarms, who will hear of them and when, who will not and why, and where that is mended. */
 export function Told({ recipients, nobody }: AlarmsTold) {
-  const lines = recipients.filter(
-    ({ told, waiting, planned, failed, untold }) => told + waiting + planned + failed + untold > 0,
-  );
+  const lines = recipients
+    .filter(
+      ({ told, waiting, planned, failed, untold }) =>
+        told + waiting + planned + failed + untold > 0,
+    )
+    // Those who do not know first.
+    .toSorted((one, other) => other.untold - one.untold || other.failed - one.failed);
   if (lines.length + nobody.length === 0) return null;
   return (
     <ul class="fine alarms-told" aria-label={t('alarms.whoKnows')}>

@@ -6,6 +6,7 @@ import {
   updateDevice,
   type ListedDevice,
   listRejections,
+  mostRejections,
   sensesOf,
   unmuteDevice,
 } from '../../api/devices.ts';
@@ -303,7 +304,11 @@ export function Trouble({ uuid, senses, latest }: TroubleProps) {
         <li class="trouble">
           <Icon name="warn" />
           <span>
-            {count('trouble.rejected', countRejected(refused))} {describeRejection(newest, senses)}
+            {count(
+              ofDay.length < mostRejections ? 'trouble.rejected' : 'trouble.rejectedLeast',
+              countRejected(refused),
+            )}{' '}
+            {describeRejection(newest, senses)}
           </span>
           <Link to={toTab('rejections')} class="link">
             {t('trouble.why')}

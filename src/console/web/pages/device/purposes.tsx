@@ -2,6 +2,7 @@ import { nameOfSense } from '../../api/devices.ts';
 import type { Purpose, Sense } from '../../api/types.ts';
 import { formatDuration, sayCondition, statisticOf } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
+import { opensAlarm } from '../watch/numbers.ts';
 
 type State = Purpose['states'][number];
 type Event = State['events'][number];
@@ -113,13 +114,6 @@ function sayCause({ sId, threshold, thresholds, measurement }: Cause, sense?: Se
     .join(', ');
 }
 
-/** Every value agrees, so that it is never over. */
-const isAnything = ({ thresholds, threshold }: Cause) =>
-  thresholds.isAny === true &&
-  Object.keys(thresholds).length === 1 &&
-  !threshold?.negate &&
-  [threshold?.forMs, threshold?.noneForMs, threshold?.over].every((member) => member === undefined);
-
 /** What happens then, a sentence for each. */
 function sayDoes(
   event: Event,
@@ -127,16 +121,13 @@ function sayDoes(
   purpose: Purpose,
   purposes: readonly Purpose[],
 ): string {
-  const { actions, eventLog, causes } = event;
+  const { actions, eventLog } = event;
   const { cloud, sms, engine, display, severity = 'warning', keepMs, repeatMs } = actions;
   const { gotoStId, gotoPuId } = engine ?? {};
   const tells = cloud?.sendPush === true || sms !== undefined;
   const target = purposes.find(({ puId }) => puId === (gotoPuId ?? purpose.puId));
   const state = target?.states.find(({ stId }) => stId === (gotoStId ?? target.initStId));
-  // As the engine decides it (`tellsOf`).
-  const leadsBack =
-    stId !== purpose.initStId && target === purpose && state?.stId === purpose.initStId;
-  const isAlarm = actions.alarm ?? (tells && !leadsBack && !causes.every(isAnything));
+  const isAlarm = opensAlarm(event, stId, purpose);
   const said = [
     isAlarm && t('profile.opensAlarm', { severity: t(`severity.${severity}`) }),
     isAlarm && keepMs && t('profile.keeps', { time: formatDuration(keepMs) }),

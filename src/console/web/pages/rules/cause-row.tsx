@@ -12,7 +12,7 @@ import {
   turned,
   writeCause,
 } from './cause.ts';
-import type { Members } from './document.ts';
+import { type Members, membersOf } from './document.ts';
 import { Choice, DurationInput, NumberInput } from './fields.tsx';
 import { text } from './texts.ts';
 import { useState } from 'preact/hooks';
@@ -263,8 +263,9 @@ function AreaInput({
   const say = (corners: readonly unknown[]) =>
     corners
       .map((corner) => {
-        const { lat = '', long = '' } = corner as { lat?: number; long?: number };
-        return `${lat}, ${long}`;
+        // JSON may have anything there.
+        const { lat = '', long = '' } = membersOf(corner);
+        return [lat, long].map((each) => (typeof each === 'number' ? each : '')).join(', ');
       })
       .join('\n');
   const [typed, setTyped] = useState<{ text: string; of: string } | null>(null);

@@ -1,3 +1,5 @@
+import type { ProfileSpan } from '../../api/types.ts';
+
 /**
  * A rule while somebody edits it: a purpose as JSON. It is the only truth of the editor: form, diagram and text show
  * it, and change members at their place. What they do not know stays as it is.
@@ -83,7 +85,7 @@ export function pathOf({ states }: Rule, { stId, evId }: Selected): Path | null 
 }
 
 /** The lowest number that none of them has. */
-function freeNumber(taken: readonly number[]): number {
+export function freeNumber(taken: readonly number[]): number {
   let number = 1;
   while (taken.includes(number)) number += 1;
   return number;
@@ -138,6 +140,22 @@ function leadsTo(event: RuleEvent, goneStId: number): RuleEvent {
   if (gotoStId !== goneStId || gotoPuId !== undefined) return event;
   const left = Object.keys(others).length === 0 ? undefined : others;
   return withAt(event, ['actions', 'engine'], left);
+}
+
+/**
+ * If what was recorded of a device in that time is about this rule: it had a rule with its number, and none with the
+ * same number and another name.
+ */
+export function isOn(
+  profiles: readonly ProfileSpan[],
+  rule: Rule,
+  { start, end }: { start: number; end: number },
+): boolean {
+  const names = profiles
+    .filter(({ fromTs, untilTs }) => fromTs <= end && (untilTs ?? end) >= start)
+    .flatMap(({ purposes }) => purposes ?? [])
+    .flatMap(({ puId, name = '' }) => (puId === rule['puId'] ? [name] : []));
+  return names.length > 0 && names.every((name) => name === (rule['name'] ?? ''));
 }
 
 /** What was before and after, for undoing; `key`: typing in one field is one step. */

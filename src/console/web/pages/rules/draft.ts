@@ -1,11 +1,11 @@
 import { now } from '../../app/now.ts';
-import { accountOf } from '../../app/session.ts';
+import { accountOf, keptPrefix } from '../../app/session.ts';
 import { readRule, type Rule } from './document.ts';
 
 /** What somebody has changed and not saved; `tag`: the version that it began with, empty for a new rule. */
 export type Draft = { rule: Rule; tag: string; ts: number };
 
-const prefixOf = () => `sensorium-rule/${accountOf()?.accountAuthUuid ?? ''}/`;
+const prefixOf = () => `${keptPrefix(accountOf()?.accountAuthUuid ?? '')}rule/`;
 
 /** The draft of a rule in this browser; null if there is none. `id`: its uuid, or that of a new rule: `new-1`. */
 export function readDraft(id: string): Draft | null {
@@ -18,13 +18,20 @@ export function readDraft(id: string): Draft | null {
   }
 }
 
-/** Keeps a draft over a reload; null: there is none any more. */
+/** Keeps a draft over a reload, until somebody signs out; null: there is none any more. */
 export function keepDraft(id: string, draft: Omit<Draft, 'ts'> | null): void {
   // If the browser refuses storage, the draft lasts as long as the page.
   try {
     if (draft === null) localStorage.removeItem(prefixOf() + id);
-    else localStorage.setItem(prefixOf() + id, JSON.stringify({ ...draft, ts: now() }));
+    else if (!isKept(id, draft))
+      localStorage.setItem(prefixOf() + id, JSON.stringify({ ...draft, ts: now() }));
   } catch {}
+}
+
+/** Opening a draft changes nothing in it, nor when it was changed. */
+function isKept(id: string, { rule, tag }: Omit<Draft, 'ts'>): boolean {
+  const kept = readDraft(id);
+  return kept?.tag === tag && JSON.stringify(kept.rule) === JSON.stringify(rule);
 }
 
 /** All drafts of the account in this browser, by id. */

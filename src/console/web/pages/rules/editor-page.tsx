@@ -7,9 +7,10 @@ import type { Sense } from '../../api/types.ts';
 import { navigate, queryOf, setQuery } from '../../app/router.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { BackLink, Link } from '../../parts/link.tsx';
-import { Answered, Empty, Problem, say } from '../../parts/panel.tsx';
+import { Answered, Empty, lazyPart, Problem, say } from '../../parts/panel.tsx';
 import { formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
+import type { Diagram as DiagramPart } from './diagram.tsx';
 import {
   addEvent,
   addState,
@@ -38,6 +39,11 @@ import { text } from './texts.ts';
 import { Try } from './try.tsx';
 import { Versions } from './versions.tsx';
 
+// It brings a library that lays out graphs.
+const Diagram = lazyPart<Parameters<typeof DiagramPart>[0]>(
+  async () => (await import('./diagram.tsx')).Diagram,
+);
+
 /** What is stored of a rule, and its version. */
 type Stored = { rule: Rule; tag: string };
 
@@ -64,8 +70,11 @@ export function EditorPage({ uuid }: { uuid: string }) {
 
 function StoredRule({ uuid, draft }: { uuid: string; draft: Draft | null }) {
   const query = useQuery(`rule/${uuid}`, (signal) => getPurpose(uuid, signal));
+  // The editor begins with what is stored now, not with what an earlier visit read.
+  const [earlier] = useState(query.data);
+  const data = query.data === earlier ? undefined : query.data;
   return (
-    <Answered query={query} lines={8}>
+    <Answered query={{ ...query, data }} lines={8}>
       {({ body, tag }) => {
         const read = readRule(body);
         // What is stored was checked.
@@ -193,11 +202,19 @@ function Editor({ id, stored: first, draft }: EditorProps) {
           onChange={change}
         />
       </div>
-      <Try {...{ rule, selected, senses }} uuid={sample} onChange={change} />
+      <Try
+        key={sample}
+        {...{ rule, selected, senses }}
+        uuid={sample}
+        stored={stored?.rule ?? null}
+        onChange={change}
+      />
       <JsonPanel rule={rule} onChange={change} />
       {stored && !isNew(id) && (
         <Versions
           uuid={id}
+          tag={stored.tag}
+          isChanged={isChanged}
           onRestored={() => {
             keepDraft(id, null);
             location.reload();
@@ -308,6 +325,7 @@ function States({ rule, selected, findings, onSelect, onChange }: PartProps) {
   };
   return (
     <section class="panel rule-states" aria-label={text('rules.states')}>
+      {rule.states.length > 1 && <Diagram {...{ rule, selected, onSelect }} />}
       <ul class="state-list">
         {rule.states.map((state) => (
           <li key={state.stId} class="state-card">

@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import type { Sense } from '../../api/types.ts';
 import { Link } from '../../parts/link.tsx';
 import { t } from '../../text/t.ts';
@@ -262,23 +263,22 @@ function Timed({
 
 function Sms({ sms, onChange }: { sms: Members; onChange: (path: Path, value: unknown) => void }) {
   const numbers = Array.isArray(sms['phoneNumber']) ? sms['phoneNumber'].join(', ') : '';
+  // A comma that was just typed stays, until something else changes the numbers.
+  const [typed, setTyped] = useState<{ text: string; of: string } | null>(null);
   return (
     <div class="sentence-inside form">
       <label class="field">
         <span>{text('rules.smsNumbers')}</span>
         <input
-          defaultValue={numbers}
+          value={typed?.of === numbers ? typed.text : numbers}
           inputMode="tel"
           placeholder="+49 171 2345678"
-          onInput={({ currentTarget: { value } }) =>
-            onChange(
-              ['phoneNumber'],
-              value
-                .split(/[,;]/)
-                .map((each) => each.trim())
-                .filter((each) => each !== ''),
-            )
-          }
+          onInput={({ currentTarget: { value } }) => {
+            const parts = value.split(/[,;]/).map((each) => each.trim());
+            const next = parts.filter((each) => each !== '');
+            setTyped({ text: value, of: next.join(', ') });
+            onChange(['phoneNumber'], next);
+          }}
         />
       </label>
       <label class="field">

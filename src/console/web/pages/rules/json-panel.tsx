@@ -2,7 +2,8 @@ import { useId, useState } from 'preact/hooks';
 import { readRule, type Rule } from './document.ts';
 import { text } from './texts.ts';
 
-type JsonPanelProps = { rule: Rule; onChange: (rule: Rule) => void };
+/** `key`: what is typed is one step to undo. */
+type JsonPanelProps = { rule: Rule; onChange: (rule: Rule, key: string) => void };
 
 /** The rule as JSON, both ways: what is typed is taken as soon as the form can show it. */
 export function JsonPanel({ rule, onChange }: JsonPanelProps) {
@@ -14,7 +15,7 @@ export function JsonPanel({ rule, onChange }: JsonPanelProps) {
     const read = parse(all);
     setWrong('rule' in read ? '' : read.wrong);
     setTyped({ text: all, of: 'rule' in read ? read.rule : rule });
-    if ('rule' in read) onChange(read.rule);
+    if ('rule' in read) onChange(read.rule, 'json');
   };
   const isWrong = typed?.of === rule && wrong !== '';
   return (

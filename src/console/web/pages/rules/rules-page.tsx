@@ -1,8 +1,14 @@
 import { useState } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
-import { getConfiguration, listDevices, listPurposes, sensesOf } from '../../api/devices.ts';
+import {
+  getConfiguration,
+  listDevices,
+  listProfiles,
+  listPurposes,
+  sensesOf,
+} from '../../api/devices.ts';
 import { listLatest } from '../../api/measurements.ts';
-import { deletePurpose } from '../../api/rules.ts';
+import { deletePurpose, getPurpose } from '../../api/rules.ts';
 import { navigate, queryOf } from '../../app/router.ts';
 import { Confirm } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
@@ -12,6 +18,7 @@ import { formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { Installed } from '../profiles/profiles-page.tsx';
 import { type Draft, isNew, keepDraft, listDrafts, startDraft } from './draft.ts';
+import { freeNumber } from './document.ts';
 import { ruleOf, type TemplateName, templateNames } from './templates.ts';
 import { text } from './texts.ts';
 
@@ -126,6 +133,23 @@ function DraftRow({ id, draft, onGone }: { id: string; draft: Draft; onGone: () 
   );
 }
 
+/** More are not read for a number that is free. */
+const mostRead = 100;
+
+/**
+ * A number that no other rule has: what is recorded of one is known by it. Looks at drafts, stored rules, and what is
+ * installed.
+ */
+async function freePuId(): Promise<number> {
+  const [stored, installed] = await Promise.all([listPurposes(), listProfiles('')]);
+  const read = await Promise.all(stored.slice(0, mostRead).map(({ uuid }) => getPurpose(uuid)));
+  return freeNumber([
+    ...read.map(({ body }) => body.puId),
+    ...installed.body.profiles.flatMap(({ purposes }) => purposes.map(({ puId }) => puId)),
+    ...[...listDrafts().values()].map(({ rule }) => Number(rule['puId'])),
+  ]);
+}
+
 function Templates() {
   const asked = queryOf('device');
   const [error, setError] = useState<unknown>(null);
@@ -137,7 +161,7 @@ function Templates() {
       const place = latest.find(({ val }) => typeof val === 'object')?.val;
       const near = typeof place === 'object' ? place : undefined;
       const query = asked === '' ? '' : `?device=${asked}`;
-      navigate(`rules/${startDraft(ruleOf(name, senses, near))}${query}`);
+      navigate(`rules/${startDraft(ruleOf(name, await freePuId(), senses, near))}${query}`);
     } catch (thrown) {
       setError(thrown);
     }

@@ -39,10 +39,11 @@ const state = (stId: number, name: string, ...events: ReturnType<typeof event>[]
 /** A rule to begin with, for the sensors of a device. `near`: where the area of a geofence is. */
 export function ruleOf(
   name: TemplateName,
+  puId: number,
   senses: readonly Sense[],
   near = { lat: 0, long: 0 },
 ): Rule {
-  const frame = { puId: 1, name: text(`template.${name}`), initStId: 1 };
+  const frame = { puId, name: text(`template.${name}`), initStId: 1 };
   const watched = text('template.watched');
   switch (name) {
     case 'freezer': {

@@ -1,17 +1,19 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useQuery } from '../../api/cache.ts';
-import { listPoints } from '../../api/measurements.ts';
+import { listProfilesOf } from '../../api/devices.ts';
+import { listFewPoints } from '../../api/measurements.ts';
 import { tryRule } from '../../api/rules.ts';
 import type { BacktestLine, Sense } from '../../api/types.ts';
 import { now } from '../../app/now.ts';
 import type { Played, Values } from '../../engine/play.ts';
-import { Problem, Skeleton } from '../../parts/panel.tsx';
+import { Answered, Problem, Skeleton } from '../../parts/panel.tsx';
 import { formatDuration, formatNumber, formatTime, formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { Plot, type Scale } from '../device/chart/plot.tsx';
-import type { Point, Span } from '../device/chart/points.ts';
+import type { Series, Span } from '../device/chart/points.ts';
+import { loadSeries, toPoints } from '../device/chart/series.ts';
 import { readCause, type Sentence, writeCause } from './cause.ts';
-import { type Path, pathOf, type Rule, type Selected, valueAt, withAt } from './document.ts';
+import { isOn, type Path, pathOf, type Rule, type Selected, valueAt, withAt } from './document.ts';
 import { nameOfEvent } from './event-form.tsx';
 import { Choice } from './fields.tsx';
 import { text } from './texts.ts';
@@ -28,13 +30,15 @@ type TryProps = {
   /** Whose values are played. */
   uuid: string;
   senses: ReadonlyMap<string, Sense>;
+  /** The rule as it is saved; null: it never was. */
+  stored: Rule | null;
   onChange: (rule: Rule, key?: string) => void;
 };
 
-type Result = { lines: readonly BacktestLine[]; rule: Rule; span: Span };
+type Result = { lines: readonly BacktestLine[]; rule: Rule; isCompared: boolean };
 
 /** What the rule would have done on a device, beside what happened; a limit can be moved on the chart. */
-export function Try({ rule, selected, uuid, senses, onChange }: TryProps) {
+export function Try({ rule, selected, uuid, senses, stored, onChange }: TryProps) {
   const [name, setName] = useState<RangeName>('week');
   const [span, setSpan] = useState<Span | null>(null);
   const [result, setResult] = useState<Result | null>(null);
@@ -51,8 +55,12 @@ export function Try({ rule, selected, uuid, senses, onChange }: TryProps) {
     setBusy(true);
     setError(null);
     try {
-      const lines = await tryRule(rule, { uuids: [uuid], ...tried }, signal);
-      setResult({ lines, rule, span: tried });
+      const isCompared =
+        stored !== null &&
+        stored['puId'] === rule['puId'] &&
+        isOn(await listProfilesOf(uuid, signal), stored, tried);
+      const lines = await tryRule(rule, { uuids: [uuid], ...tried, isCompared }, signal);
+      setResult({ lines, rule, isCompared });
     } catch (thrown) {
       if (!signal.aborted) setError(thrown);
     }
@@ -98,9 +106,18 @@ const linesOf = <K extends BacktestLine['kind']>(lines: readonly BacktestLine[],
 const mostShown = 50;
 
 /** What would have happened, and how that differs from what did. */
-function Outcome({ result: { lines, rule }, isOld }: { result: Result; isOld: boolean }) {
+function Outcome({
+  result: { lines, rule, isCompared },
+  isOld,
+}: {
+  result: Result;
+  isOld: boolean;
+}) {
   const alarms = linesOf(lines, 'alarm');
-  const differences = linesOf(lines, 'difference').filter(({ of }) => of === 'alarm');
+  // The device may have other rules beside it.
+  const differences = linesOf(lines, 'difference').filter(
+    ({ of, puId }) => of === 'alarm' && puId === rule['puId'],
+  );
   const only = (side: 'candidate' | 'against') =>
     differences.filter((difference) => difference.only === side).length;
   const isWhole = lines.some(({ kind }) => kind === 'done');
@@ -133,11 +150,14 @@ function Outcome({ result: { lines, rule }, isOld }: { result: Result; isOld: bo
           );
         })}
       </ul>
+      <More all={alarms.length} />
       <p>
-        {text('try.compared', {
-          more: formatNumber(only('candidate')),
-          fewer: formatNumber(only('against')),
-        })}
+        {isCompared
+          ? text('try.compared', {
+              more: formatNumber(only('candidate')),
+              fewer: formatNumber(only('against')),
+            })
+          : text('try.notCompared')}
       </p>
       <ul class="try-list">
         {differences.slice(0, mostShown).map((difference) => (
@@ -147,9 +167,15 @@ function Outcome({ result: { lines, rule }, isOld }: { result: Result; isOld: bo
           </li>
         ))}
       </ul>
+      <More all={differences.length} />
       {caveats.size > 0 && <p class="fine">{text('try.caveats')}</p>}
     </div>
   );
+}
+
+function More({ all }: { all: number }) {
+  if (all <= mostShown) return null;
+  return <p class="fine">{text('try.more', { count: formatNumber(all - mostShown) })}</p>;
 }
 
 function sayDifference({ only, earlierMs = 0 }: LineOf<'difference'>): string {
@@ -176,56 +202,83 @@ function limitOf(rule: Rule, selected: Selected | null) {
   return null;
 }
 
-function TryChart({ rule, selected, uuid, senses, span, onChange }: TryProps & { span: Span }) {
-  const limit = limitOf(rule, selected);
+/** What is drawn, and what is played; null: there is too much to play it here. */
+type Loaded = { drawn: readonly Series[]; values: readonly Values[] | null };
+
+async function load(
+  uuid: string,
+  senses: readonly string[],
+  span: Span,
+  signal: AbortSignal,
+): Promise<Loaded> {
+  if (senses.length === 0) return { drawn: [], values: [] };
+  const range = { senses, start: Math.floor(span.start), end: Math.ceil(span.end) };
+  const values = await listFewPoints(uuid, range, mostValues, signal);
+  if (values === null) return { drawn: await loadSeries(uuid, span, signal), values };
+  const drawn = values.map(({ sId, ts, val }) => ({ sId, widthMs: 0, points: toPoints(ts, val) }));
+  return { drawn, values };
+}
+
+type TryChartProps = Omit<TryProps, 'stored'> & { span: Span };
+
+function TryChart({ uuid, span, ...others }: TryChartProps) {
   const sIds = [
     ...new Set(
-      rule.states.flatMap(({ events }) =>
+      others.rule.states.flatMap(({ events }) =>
         events.flatMap(({ causes }) =>
           causes.flatMap(({ sId }) => (typeof sId === 'string' && sId !== '' ? [sId] : [])),
         ),
       ),
     ),
   ].toSorted();
-  const query = useQuery(`try/${uuid}/${span.start}/${sIds.join()}`, async (signal) =>
-    sIds.length === 0
-      ? []
-      : listPoints(
-          uuid,
-          { senses: sIds, start: Math.floor(span.start), end: Math.ceil(span.end) },
-          signal,
-        ),
+  const query = useQuery(`try/${uuid}/${span.start}/${sIds.join()}`, (signal) =>
+    load(uuid, sIds, span, signal),
   );
+  return (
+    <Answered query={query}>{(loaded) => <Chart {...others} span={span} {...loaded} />}</Answered>
+  );
+}
+
+/** The same ones each time, so that the chart takes its data once. */
+const none: never[] = [];
+
+function Chart({
+  rule,
+  selected,
+  senses,
+  span,
+  drawn,
+  values,
+  onChange,
+}: Omit<TryChartProps, 'uuid'> & Loaded) {
+  const limit = limitOf(rule, selected);
   const [scale, setScale] = useState<Scale | null>(null);
-  const { data = [] } = query;
-  const isFew = data.reduce((sum, { ts }) => sum + ts.length, 0) <= mostValues;
-  const played = usePlayed(rule, isFew ? data : null, span);
+  const played = usePlayed(rule, values, span);
+  const sId = limit?.sentence.sId ?? '';
+  const series = useMemo(
+    () => drawn.find((each) => each.sId === sId) ?? { sId, widthMs: 0, points: none },
+    [drawn, sId],
+  );
   if (!limit) return <p class="fine">{text('try.noLimit')}</p>;
   const { sentence, value, event, path } = limit;
-  const sense = senses.get(sentence.sId);
-  const own = data.find(({ sId }) => sId === sentence.sId);
-  const points = (own?.ts ?? []).flatMap((ts, place): Point[] => {
-    const val = own?.val[place];
-    return typeof val === 'number'
-      ? [{ ts, min: val, max: val, avg: val, last: val, count: 1 }]
-      : [];
-  });
-  const move = (next: number) => onChange(moved(rule, { path, sentence }, next), 'try');
+  const sense = senses.get(sId);
+  const move = (next: number) =>
+    onChange(moved(rule, { path, sentence }, next), `try/${path.join('/')}`);
   return (
     <>
       <p class="fine" role="status">
-        {played === null
-          ? text('try.tooMany')
-          : text('try.here', { alarms: played.alarms.length, limit: formatValue(value, sense) })}
+        {played === null && text('try.tooMany')}
+        {played &&
+          text('try.here', { alarms: played.alarms.length, limit: formatValue(value, sense) })}
       </p>
       <div class="try-chart">
         <Plot
-          series={{ sId: sentence.sId, widthMs: 0, points }}
-          others={[]}
+          series={series}
+          others={none}
           span={span}
           limits={[{ ...span, value, text: '', name: nameOfEvent(event), isAlarm: true }]}
-          alarms={played?.alarms ?? []}
-          late={[]}
+          alarms={played?.alarms ?? none}
+          late={none}
           hasMean={false}
           onZoom={() => undefined}
           onScale={(next) =>
@@ -252,16 +305,23 @@ function moved(
   return withAt(rule, path, writeCause(cause, { ...sentence, [which]: next }));
 }
 
-/** Plays the rule in the page, again after each change. Null: there are too many values, or the rule is incomplete. */
-function usePlayed(rule: Rule, series: readonly Values[] | null, span: Span): Played | null {
-  const [played, setPlayed] = useState<Played | null>(null);
+/**
+ * Plays the rule in the page, again after each change. Undefined: not yet. Null: there are too many values, or the rule
+ * is incomplete.
+ */
+function usePlayed(
+  rule: Rule,
+  series: readonly Values[] | null,
+  span: Span,
+): Played | null | undefined {
+  const [played, setPlayed] = useState<Played | null>();
   useEffect(() => {
     let isGone = false;
     const play = async () => {
       const { playRule } = await import('../../engine/play.ts');
       if (!isGone) setPlayed(series === null ? null : playRule(rule, series, span));
     };
-    void play().catch(() => setPlayed(null));
+    void play().catch(() => !isGone && setPlayed(null));
     return () => {
       isGone = true;
     };

@@ -1,34 +1,41 @@
 import { useState } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
 import { listVersions, restoreVersion } from '../../api/rules.ts';
+import { Confirm } from '../../parts/dialog.tsx';
 import { Answered, Problem, say } from '../../parts/panel.tsx';
 import { formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { text } from './texts.ts';
 
+type VersionsProps = {
+  uuid: string;
+  /** The version that is known to be the newest. */
+  tag: string;
+  /** There are changes that are not saved. */
+  isChanged: boolean;
+  onRestored: () => void;
+};
+
 /** What the rule was before: when, by whom, why; an earlier version can be made the newest one. */
-export function Versions({ uuid, onRestored }: { uuid: string; onRestored: () => void }) {
+export function Versions(props: VersionsProps) {
   const [isOpen, setIsOpen] = useState(false);
   return (
     <details class="more" onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
       <summary>{text('versions.title')}</summary>
-      {isOpen && <List uuid={uuid} onRestored={onRestored} />}
+      {isOpen && <List {...props} />}
     </details>
   );
 }
 
-function List({ uuid, onRestored }: { uuid: string; onRestored: () => void }) {
+function List({ uuid, tag, isChanged, onRestored }: VersionsProps) {
   const query = useQuery(`rule-versions/${uuid}`, (signal) => listVersions(uuid, signal));
   const [error, setError] = useState<unknown>(null);
+  const [asked, setAsked] = useState<number | null>(null);
   const restore = async (version: number) => {
-    try {
-      await restoreVersion(uuid, version);
-      reload('rule-versions/');
-      say(text('versions.restored', { version }));
-      onRestored();
-    } catch (thrown) {
-      setError(thrown);
-    }
+    await restoreVersion(uuid, version, tag);
+    reload('rule-versions/');
+    say(text('versions.restored', { version }));
+    onRestored();
   };
   return (
     <Answered query={query}>
@@ -43,12 +50,28 @@ function List({ uuid, onRestored }: { uuid: string; onRestored: () => void }) {
                 {t(`profile.by.${by}`)} {reason ? t('profile.reason', { reason }) : ''}
               </span>
               {place > 0 && (
-                <button type="button" class="button" onClick={() => void restore(version)}>
+                <button
+                  type="button"
+                  class="button"
+                  onClick={() =>
+                    isChanged ? setAsked(version) : void restore(version).catch(setError)
+                  }
+                >
                   {text('versions.restore', { version })}
                 </button>
               )}
             </li>
           ))}
+          {asked !== null && (
+            <Confirm
+              title={text('versions.askTitle', { version: asked })}
+              action={text('versions.restore', { version: asked })}
+              onCancel={() => setAsked(null)}
+              onConfirm={() => restore(asked)}
+            >
+              <p>{text('versions.ask')}</p>
+            </Confirm>
+          )}
           {error !== null && (
             <li>
               <Problem error={error} />

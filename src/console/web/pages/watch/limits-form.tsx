@@ -25,38 +25,73 @@ type LimitsFormProps = {
 
 /** Limits of each sense, how fast it may change, and how long silence may last. */
 export function LimitsForm({ senses, rules, latest, onSave }: LimitsFormProps) {
-  const [isNothing, setIsNothing] = useState(false);
-  const [wrong, setWrong] = useState<readonly Wrong[]>([]);
+  const [found, setFound] = useState<Checked | null>(null);
   const form = useForm(async (values) => {
-    const chosen = readRules(values, senses);
-    const unread = senses.flatMap(({ sId }) =>
-      fields
-        .map((field) => `${field}:${sId}`)
-        .filter((name) => numberOf(values, name) === null)
-        .map((field) => ({ field, text: wrongNumber() })),
-    );
-    const found = unread.length > 0 ? unread : problemsOf(chosen, senses);
-    setWrong(found);
-    setIsNothing(found.length === 0 && isEmpty(chosen));
-    if (found.length === 0 && !isEmpty(chosen)) await onSave(chosen);
+    const checked = checkRules(values, senses);
+    setFound(checked);
+    if (isRight(checked)) await onSave(checked.rules);
   });
   return (
     <Form form={form}>
-      {isNothing && (
-        <p class="form-error" role="alert">
-          {t('watch.nothing')}
-        </p>
-      )}
-      <label class="field">
-        <span>{t('watch.severity')}</span>
-        <select name="severity">
-          {severities.map((each) => (
-            <option key={each} value={each} selected={each === rules.severity}>
-              {t(`severity.${each}`)}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Nothing found={found} />
+      <SeverityField value={rules.severity} />
+      <LimitFields senses={senses} rules={rules} latest={latest} found={found} />
+      <p class="fine">{t('watch.hint')}</p>
+      <div>
+        <Submit form={form}>{t('watch.save')}</Submit>
+      </div>
+    </Form>
+  );
+}
+
+/** What was typed, and what is wrong with it. */
+export type Checked = { rules: Rules; wrong: readonly Wrong[] };
+
+/** Whether they can be installed: nothing is wrong, and they ask for something. */
+export const isRight = ({ rules, wrong }: Checked): boolean =>
+  wrong.length === 0 && !isEmpty(rules);
+
+/** Reads the fields of a form that contains `LimitFields`, and `SeverityField` or not. */
+export function checkRules(values: FormData, senses: readonly Sense[]): Checked {
+  const rules = readRules(values, senses);
+  const unread = senses.flatMap(({ sId }) =>
+    fields
+      .map((field) => `${field}:${sId}`)
+      .filter((name) => numberOf(values, name) === null)
+      .map((field) => ({ field, text: wrongNumber() })),
+  );
+  return { rules, wrong: unread.length > 0 ? unread : problemsOf(rules, senses) };
+}
+
+/** Says that nothing was asked for. */
+export const Nothing = ({ found }: { found: Checked | null }) =>
+  found && found.wrong.length === 0 && isEmpty(found.rules) ? (
+    <p class="form-error" role="alert">
+      {t('watch.nothing')}
+    </p>
+  ) : null;
+
+/** How serious alarms are; without a value they may stay as they are. */
+export const SeverityField = ({ value }: { value?: Rules['severity'] }) => (
+  <label class="field">
+    <span>{t('watch.severity')}</span>
+    <select name="severity">
+      {value === undefined && <option value="">{t('watch.severity.same')}</option>}
+      {severities.map((each) => (
+        <option key={each} value={each} selected={each === value}>
+          {t(`severity.${each}`)}
+        </option>
+      ))}
+    </select>
+  </label>
+);
+
+type LimitFieldsProps = Omit<LimitsFormProps, 'onSave'> & { found: Checked | null };
+
+/** All fields but that of the severity. */
+export function LimitFields({ senses, rules, latest, found }: LimitFieldsProps) {
+  return (
+    <>
       {senses.map((sense) => (
         <SenseLimits
           key={sense.sId}
@@ -64,7 +99,7 @@ export function LimitsForm({ senses, rules, latest, onSave }: LimitsFormProps) {
           limit={rules.limits[sense.sId] ?? noLimit}
           value={latest.find(({ sId }) => sId === sense.sId)}
           problemAt={(field) =>
-            wrong.find((each) => each.field === `${field}:${sense.sId}`)?.text ?? ''
+            found?.wrong.find((each) => each.field === `${field}:${sense.sId}`)?.text ?? ''
           }
         />
       ))}
@@ -84,11 +119,7 @@ export function LimitsForm({ senses, rules, latest, onSave }: LimitsFormProps) {
           ms === 0 ? t('watch.keep.none') : t('watch.keep.for', { time: formatDuration(ms) })
         }
       />
-      <p class="fine">{t('watch.hint')}</p>
-      <div>
-        <Submit form={form}>{t('watch.save')}</Submit>
-      </div>
-    </Form>
+    </>
   );
 }
 

@@ -20,7 +20,8 @@ export type ProfileLimit = {
   toStId: number | null;
 };
 
-type Cause = Purpose['states'][number]['events'][number]['causes'][number];
+type Event = Purpose['states'][number]['events'][number];
+type Cause = Event['causes'][number];
 
 /**
  * The limits of purposes that can be changed in place: each is the only cause of its event, and its only threshold.
@@ -114,6 +115,41 @@ export function changesOf(
     ];
   });
 }
+
+/** The severity of every alarm of purposes, as changes of an action; only what differs. */
+export const severityChanges = (
+  purposes: readonly Purpose[],
+  severity: NonNullable<Changes[number]['severity']>,
+): Changes =>
+  purposes.flatMap((purpose) =>
+    purpose.states.flatMap(({ stId, events }) =>
+      events
+        .filter((event) => opensAlarm(event, stId, purpose))
+        .filter(({ actions }) => (actions.severity ?? 'warning') !== severity)
+        .map(({ evId }) => ({ puId: purpose.puId, stId, evId, cause: 0, severity })),
+    ),
+  );
+
+/** Whether an event of a state opens an alarm, as the engine decides it (`tellsOf`). */
+export function opensAlarm(
+  { actions: { alarm, cloud, sms, engine }, causes }: Event,
+  stId: number,
+  { puId, initStId }: Purpose,
+): boolean {
+  if (alarm !== undefined) return alarm;
+  const { gotoPuId = puId, gotoStId = initStId } = engine ?? {};
+  const leadsBack =
+    engine !== undefined && stId !== initStId && gotoPuId === puId && gotoStId === initStId;
+  const tells = cloud?.sendPush === true || sms !== undefined;
+  return tells && !leadsBack && !causes.every(isAnything);
+}
+
+/** Every value agrees, so that it is never over. */
+const isAnything = ({ thresholds, threshold }: Cause) =>
+  thresholds.isAny === true &&
+  Object.keys(thresholds).length === 1 &&
+  !threshold?.negate &&
+  [threshold?.forMs, threshold?.noneForMs, threshold?.over].every((member) => member === undefined);
 
 /** The name of an event with a new number, if the old one is in it, once: "above 8 °C". */
 function renamed({ name, value }: ProfileLimit, to: number, sense: Sense | undefined): string {

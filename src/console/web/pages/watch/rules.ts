@@ -256,11 +256,11 @@ function limitIn(
 const essence = ({ initStId, states }: Purpose): string =>
   JSON.stringify(bare({ initStId, states }));
 
-/** Removes names, and absent, false and empty members, and sorts the rest. */
+/** Removes names, the default severity, and absent, false and empty members, and sorts the rest. */
 function bare(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value === false ? undefined : value;
   const members = Object.entries(value)
-    .filter(([name]) => name !== 'name')
+    .filter(([name, member]) => name !== 'name' && (name !== 'severity' || member !== 'warning'))
     .map(([name, member]) => [name, bare(member)] as const)
     .filter(([, member]) => member !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1));

@@ -93,6 +93,10 @@ export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
   'trouble.message': 'Die neueste Nachricht des Geräts wurde abgelehnt ({ago}): {why}',
   'trouble.rejected.one': '{count} Nachricht wurde in den letzten 24 Stunden abgelehnt:',
   'trouble.rejected.other': '{count} wurden in den letzten 24 Stunden abgelehnt, die neueste:',
+  'trouble.rejectedLeast.one':
+    'Mindestens {count} Nachricht wurde in den letzten 24 Stunden abgelehnt:',
+  'trouble.rejectedLeast.other':
+    'Mindestens {count} wurden in den letzten 24 Stunden abgelehnt, die neueste:',
   'trouble.unit':
     'Das Gerät sendet eine Einheit mit seinen Werten ({ago}), die nicht gelesen wird: Die Zahlen werden in der Einheit der Einstellungen gespeichert.',
   'trouble.what': 'Was tun?',

@@ -133,6 +133,8 @@ export const rules: Record<keyof typeof en, string> = {
   'rules.behind':
     'Jemand anders hat diese Regel gespeichert, seit Sie sie geöffnet haben. Ihre stattdessen speichern? Die andere bleibt in der Liste der Fassungen.',
   'rules.overwrite': 'Meine speichern',
+  'diagram.title': 'Diagramm der Zustände',
+  'diagram.fit': 'Einpassen',
   'try.title': 'Ausprobieren',
   'try.range': 'Werte aus',
   'try.day': 'den letzten 24 Stunden',
@@ -144,6 +146,9 @@ export const rules: Record<keyof typeof en, string> = {
   'try.open': 'am Ende noch offen',
   'try.lasted': 'für {time}',
   'try.compared': 'Verglichen mit den Alarmen, die es gab: {more} mehr, {fewer} weniger.',
+  'try.notCompared':
+    'Nicht mit dem verglichen, was aufgezeichnet wurde: Das Gerät hatte diese Regel damals nicht.',
+  'try.more': 'und {count} weitere',
   'try.only.candidate': 'nur mit dieser Regel',
   'try.only.against': 'nur so, wie es war',
   'try.earlier': 'mit dieser Regel {time} früher',
@@ -168,6 +173,8 @@ export const rules: Record<keyof typeof en, string> = {
   'versions.title': 'Fassungen',
   'versions.one': 'Fassung {version}, {time}',
   'versions.restore': 'Fassung {version} wiederherstellen',
+  'versions.askTitle': 'Fassung {version} wiederherstellen?',
+  'versions.ask': 'Was Sie geändert und nicht gespeichert haben, geht verloren.',
   'versions.restored': 'Fassung {version} ist wiederhergestellt.',
   'template.watched': 'Überwacht',
   'template.freezer': 'Gefrierschrank',

@@ -28,6 +28,7 @@ export const watch: Record<keyof typeof en, string> = {
   'watch.keep.none': 'Er ist sofort vorbei',
   'watch.keep.for': '{time}, falls der Wert die Grenze erneut verletzt',
   'watch.severity': 'Schwere dieser Alarme',
+  'watch.severity.same': 'Unverändert lassen',
   'watch.hint':
     'Ein Alarm öffnet sich, wenn ein Wert eine Grenze überschreitet oder unterschreitet, und endet, wenn der Wert wieder im Rahmen liegt. Ein leeres Feld bedeutet: keine Grenze.',
   'watch.save': 'Grenzen speichern',

@@ -81,6 +81,8 @@ export const deviceTabs = {
   'trouble.message': "The device's newest message was rejected ({ago}): {why}",
   'trouble.rejected.one': '{count} message was rejected in the last 24 hours:',
   'trouble.rejected.other': '{count} were rejected in the last 24 hours, the newest:',
+  'trouble.rejectedLeast.one': 'At least {count} message was rejected in the last 24 hours:',
+  'trouble.rejectedLeast.other': 'At least {count} were rejected in the last 24 hours, the newest:',
   'trouble.unit':
     'The device sends a unit with its values ({ago}), which is not read: the numbers are stored in the unit of the settings.',
   'trouble.what': 'What to do',

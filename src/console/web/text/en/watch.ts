@@ -26,6 +26,7 @@ export const watch = {
   'watch.keep.none': 'No time',
   'watch.keep.for': '{time}, as it may cross again',
   'watch.severity': 'How serious these alarms are',
+  'watch.severity.same': 'Leave as it is',
   'watch.hint':
     'An alarm opens when a value crosses a limit, and ends when the value is back within it. Leave a field empty for no limit.',
   'watch.save': 'Save limits',

@@ -41,7 +41,8 @@ const pointOf = (ts: number, val: number): Point => ({
   count: 1,
 });
 
-function toPoints(times: readonly number[], values: readonly unknown[]): Point[] {
+/** Numbers as points, each of its own; what is no number is left out. */
+export function toPoints(times: readonly number[], values: readonly unknown[]): Point[] {
   return times.flatMap((ts, place) => {
     const val = values[place];
     return typeof val === 'number' ? [pointOf(ts, val)] : [];

@@ -1,42 +1,49 @@
 import { useState } from 'preact/hooks';
-import { type Query, useQuery } from '../../../api/cache.ts';
-import { getConfiguration, nameOfSense, previewAction, sensesOf } from '../../../api/devices.ts';
+import { useQuery } from '../../../api/cache.ts';
+import {
+  getConfiguration,
+  listPurposes,
+  nameOfSense,
+  previewAction,
+  sensesOf,
+} from '../../../api/devices.ts';
 import { ApiError } from '../../../api/request.ts';
 import type { ActionPreview, DeviceAction, Purpose, Sense } from '../../../api/types.ts';
 import { Dialog } from '../../../parts/dialog.tsx';
-import { Form, Submit, useForm } from '../../../parts/form.tsx';
+import { Form, Submit, textOf, useForm } from '../../../parts/form.tsx';
 import { NumberField, numberOf, wrongNumber } from '../../../parts/number-field.tsx';
 import { Answered, Problem } from '../../../parts/panel.tsx';
 import { formatTyped } from '../../../text/format.ts';
 import { count, t } from '../../../text/t.ts';
 import {
-  changesOf,
-  contradictions,
-  limitsIn,
-  marginOf,
-  type ProfileLimit,
-} from '../../watch/numbers.ts';
-import { rulesIn } from '../../watch/rules.ts';
+  type Checked,
+  checkRules,
+  isRight,
+  LimitFields,
+  Nothing,
+  SeverityField,
+} from '../../watch/limits-form.tsx';
+import { limitsIn, type ProfileLimit } from '../../watch/numbers.ts';
+import { noRules, purposeOf, rulesIn, severities } from '../../watch/rules.ts';
 import { clearSelection, selection, toTarget } from '../fleet-table.tsx';
 import { begin } from '../jobs.tsx';
 import { type ActionDialogProps, Affected } from './action-dialog.tsx';
+import {
+  commonOf,
+  fieldsOf,
+  type Group,
+  isLimited,
+  type LimitedGroup,
+  type LimitField,
+  limitsOfGroups,
+  marginIn,
+  type Numbers,
+  wrongIn,
+} from './limit-fields.ts';
 
 type Target = Pick<DeviceAction, 'deviceAuthUuids' | 'filter'>;
 
-/** Devices with the same profile. */
-type Group = {
-  /** Null: they have none. */
-  pId: string | null;
-  devices: number;
-  /** The name of one of them. */
-  example: string;
-  purposes: readonly Purpose[];
-  senses: ReadonlyMap<string, Sense>;
-  /** Null: its numbers cannot be changed here. */
-  limits: readonly ProfileLimit[] | null;
-};
-
-/** Other limits for many devices: those that have the same profile, and what the others have instead. */
+/** Other limits for many devices: of each profile that they have, and for those that have none. */
 export function LimitsDialog({ number, onClose }: ActionDialogProps) {
   // What was selected when it opened.
   const [target] = useState(() => toTarget(selection.value));
@@ -48,7 +55,9 @@ export function LimitsDialog({ number, onClose }: ActionDialogProps) {
       onClose={onClose}
     >
       <Affected />
-      <Groups query={query} target={target} onClose={onClose} />
+      <Answered query={query} lines={4}>
+        {(groups) => <Groups groups={groups} target={target} onClose={onClose} />}
+      </Answered>
     </Dialog>
   );
 }
@@ -56,18 +65,18 @@ export function LimitsDialog({ number, onClose }: ActionDialogProps) {
 /** Each time it opens it asks anew. */
 let opened = 0;
 
-/** As many profiles as anybody looks through; the rarest are left out. */
-const mostGroups = 12;
+/** As many profiles as one action takes; the rarest are left out. */
+const mostGroups = 20;
 /** Only to be told which profiles there are: it is not installed. */
 const nothing = { puId: 1, initStId: 1, states: [{ stId: 1, events: [] }] };
 
-/** What the devices have, most of them first. */
+/** What the devices have, most of them first. Those without purposes are one group. */
 async function readGroups(target: Target, signal: AbortSignal): Promise<Group[]> {
   const { profiles, devices } = await previewAction(
     { action: 'profile', purposes: [nothing] as unknown as Purpose[], ...target },
     signal,
   );
-  return Promise.all(
+  const groups: Group[] = await Promise.all(
     profiles.slice(0, mostGroups).map(async ({ pId, devices: number }, place) => {
       const bare = { pId, devices: number, purposes: [], senses: new Map(), limits: null };
       const first = devices.find(({ profile }) => profile === place)?.deviceAuthUuid;
@@ -78,89 +87,77 @@ async function readGroups(target: Target, signal: AbortSignal): Promise<Group[]>
         throw error;
       });
       const example = found?.device.name?.trim() || t('fleet.unnamed');
-      const known = found ? [found.pendingProfile, found.currentProfile] : [];
-      const profile = known.flatMap((each) => ('pId' in each && each.pId === pId ? [each] : []))[0];
-      if (!found || !profile) return { ...bare, example };
-      const { purposes } = profile;
+      if (!found) return { ...bare, example };
       const senses = sensesOf(found);
+      const profile = [found.pendingProfile, found.currentProfile].flatMap((each) =>
+        'pId' in each && each.pId === pId ? [each] : [],
+      )[0];
+      if (!profile) return { ...bare, senses, example };
+      const { purposes } = profile;
+      if (purposes.length === 0) return { ...bare, pId: null, senses, example };
       const isOwn = rulesIn(purposes, [...senses.values()]) !== null;
       return { ...bare, example, purposes, senses, limits: limitsIn(purposes, { isOwn }) };
     }),
   );
+  const [none, ...others] = groups.filter(({ pId }) => pId === null);
+  if (!none) return groups;
+  none.devices += others.reduce((sum, { devices: more }) => sum + more, 0);
+  return groups.filter((each) => !others.includes(each));
 }
 
 type GroupsProps = {
-  query: Query<Group[]>;
+  groups: readonly Group[];
   target: Target;
   onClose: () => void;
 };
 
-function Groups({ query, target, onClose }: GroupsProps) {
-  const [chosen, setChosen] = useState<number | null>(null);
-  const [typed, setTyped] = useState<readonly number[] | null>(null);
+/** Which of them change. Those without a profile only if somebody says so, or if there are no others. */
+function Groups({ groups: found, target, onClose }: GroupsProps) {
+  // What is chosen and typed belongs to these.
+  const [groups] = useState(found);
+  const first = groups.find(isLimited);
+  const [chosen, setChosen] = useState<readonly Group[]>(() =>
+    groups.filter((each) => (first ? isLimited(each) : each.pId === null)),
+  );
   const [planned, setPlanned] = useState<Planned | null>(null);
-  if (planned) return <Confirmed {...planned} onBack={() => setPlanned(null)} onClose={onClose} />;
   return (
-    <Answered query={query} lines={4}>
-      {(groups) => {
-        const first = groups.findIndex(({ limits }) => limits !== null);
-        const place = chosen ?? first;
-        const group = groups[place];
-        return (
-          <>
-            {(groups.length > 1 || first < 0) && (
-              <fieldset class="groups">
-                {groups.length > 1 && <legend>{t('limits.differ')}</legend>}
-                {groups.map((each, n) => (
-                  <label key={n} class="check">
-                    <input
-                      type="radio"
-                      name="group"
-                      checked={n === place}
-                      disabled={each.limits === null}
-                      onChange={() => {
-                        setChosen(n);
-                        setTyped(null);
-                      }}
-                    />
-                    <span>
-                      {t('limits.group', {
-                        devices: count('fleet.devices', each.devices),
-                        example: each.example,
-                      })}
-                      <span class="fine"> {sayGroup(each, n === place ? undefined : group)}</span>
-                    </span>
-                  </label>
-                ))}
-              </fieldset>
-            )}
-            {group?.limits && group.pId !== null ? (
-              <Change
-                key={place}
-                group={group}
-                limits={group.limits}
-                pId={group.pId}
-                target={target}
-                typed={typed}
-                onPlan={(plan, numbers) => {
-                  setTyped(numbers);
-                  setPlanned(plan);
-                }}
-                onClose={onClose}
-              />
-            ) : (
-              <div class="dialog-buttons">
-                <button type="button" class="button" onClick={onClose}>
-                  {t('common.cancel')}
-                </button>
-              </div>
-            )}
-          </>
-        );
-      }}
-    </Answered>
+    <>
+      {/* It stays, so that what was typed is still there when somebody comes back. */}
+      <div hidden={planned !== null}>
+        {(groups.length > 1 || !first) && (
+          <fieldset class="groups">
+            {groups.length > 1 && <legend>{t('limits.differ')}</legend>}
+            {groups.map((each, n) => (
+              <label key={n} class="check">
+                <input
+                  type="checkbox"
+                  checked={chosen.includes(each)}
+                  disabled={!isLimited(each) && each.pId !== null}
+                  onChange={({ currentTarget: { checked } }) =>
+                    setChosen(
+                      groups.filter((one) => (one === each ? checked : chosen.includes(one))),
+                    )
+                  }
+                />
+                <span>
+                  {sayWho(each)}
+                  <span class="fine"> {sayGroup(each, each === first ? undefined : first)}</span>
+                </span>
+              </label>
+            ))}
+          </fieldset>
+        )}
+        <Change groups={chosen} target={target} onPlan={setPlanned} onClose={onClose} />
+      </div>
+      {planned && (
+        <Confirmed {...planned} groups={groups} onBack={() => setPlanned(null)} onClose={onClose} />
+      )}
+    </>
   );
 }
+
+const sayWho = ({ devices, example }: Group) =>
+  t('limits.group', { devices: count('fleet.devices', devices), example });
 
 /** The limits of a group; beside another one only what differs from that. */
 function sayGroup({ pId, purposes, senses, limits }: Group, beside: Group | undefined): string {
@@ -175,7 +172,9 @@ function sayGroup({ pId, purposes, senses, limits }: Group, beside: Group | unde
       return other?.sId === sId && other.which === which && other.at.join() === at.join();
     });
   const said = isLike ? limits.filter(({ value }, n) => value !== others[n]?.value) : limits;
-  const text = said.map((limit) => sayLimit(limit, senses, limit.value)).join(', ');
+  // They differ in something else: a name, or how serious they are.
+  const shown = said.length === 0 ? limits : said;
+  const text = shown.map((limit) => sayLimit(limit, senses, limit.value)).join(', ');
   return beside === undefined || isLike ? text : `${names}: ${text}`;
 }
 
@@ -189,94 +188,191 @@ function sayLimit(
   return `${nameOfSense(sId, sense)} ${t(which === 'isGt' ? 'event.above' : 'event.below', { limit })}`;
 }
 
-type ChangeProps = {
-  group: Group;
-  limits: readonly ProfileLimit[];
-  pId: string;
-  target: Target;
-  /** What was typed before, if somebody comes back. */
-  typed: readonly number[] | null;
-  onPlan: (plan: Planned, numbers: readonly number[]) => void;
-  onClose: () => void;
-};
-
 type Planned = {
   action: DeviceAction;
   preview: ActionPreview;
-  senses: ReadonlyMap<string, Sense>;
+  /** What devices without a profile get, in words. */
+  comes: string;
 };
 
-/** New numbers for the devices of a group; what comes of them is shown before it is done. */
-function Change({ group, limits, pId, target, typed, onPlan, onClose }: ChangeProps) {
-  const { purposes, senses } = group;
-  const [shown, setShown] = useState(() => typed ?? limits.map(({ value }) => value));
-  const [wrong, setWrong] = useState<readonly string[]>([]);
-  const read = (values: FormData) => {
-    const given = limits.map((_, place) => numberOf(values, `limit:${place}`));
-    return { given, numbers: given.map((value, place) => value ?? limits[place]?.value ?? 0) };
-  };
+type ChangeProps = {
+  groups: readonly Group[];
+  target: Target;
+  onPlan: (plan: Planned) => void;
+  onClose: () => void;
+};
+
+type Wrong = { fields: ReadonlyMap<string, string>; bare: Checked | null; text: string };
+const nothingWrong: Wrong = { fields: new Map(), bare: null, text: '' };
+
+/** What the devices of these groups get; what comes of it is shown before it is done. */
+function Change({ groups, target, onPlan, onClose }: ChangeProps) {
+  const limited = groups.filter(isLimited);
+  const bare = groups.find(({ pId }) => pId === null);
+  const fields = fieldsOf(limited);
+  const [shown, setShown] = useState<Numbers>(new Map());
+  const [wrong, setWrong] = useState(nothingWrong);
+  const purposes = useQuery('purposes', listPurposes);
+  const [stored, setStored] = useState('');
+  const isSimple = bare !== undefined && stored === '';
   const form = useForm(async (values) => {
-    const { given, numbers } = read(values);
-    const found = contradictions(limits, numbers).map((text, place) =>
-      typeof given[place] === 'number' ? text : wrongNumber(),
-    );
-    const changes = changesOf({ purposes, limits, senses }, numbers);
-    const isWrong = found.some((text) => text !== '');
-    if (changes.length === 0 && !isWrong) found[0] = t('limits.same');
-    setWrong(found);
-    if (isWrong || changes.length === 0) return;
-    const action: DeviceAction = { action: 'limits', ifPId: pId, changes, ...target };
-    onPlan({ action, preview: await previewAction(action), senses }, numbers);
+    const numbers = numbersIn(values, fields);
+    const found = wrongIn(limited, numbers);
+    for (const field of fields) {
+      const given = numberOf(values, field.key);
+      const isMissing = given === undefined && commonOf(field) !== undefined;
+      if (given === null || isMissing) found.set(field.key, wrongNumber());
+    }
+    const senses = [...(bare?.senses.values() ?? [])];
+    const checked = isSimple ? checkRules(values, senses) : null;
+    const severity = severities.find((each) => each === textOf(values, 'severity'));
+    const limits = limitsOfGroups(limited, numbers, severity);
+    if (checked) limits.push({ ifPId: null, purposes: [purposeOf(checked.rules, senses)] });
+    else if (bare) limits.push({ ifPId: null, purposeUuids: [stored] });
+    const isWrong = found.size > 0 || (checked !== null && !isRight(checked));
+    const text = limits.length === 0 && !isWrong ? t('limits.same') : '';
+    setWrong({ fields: found, bare: checked, text });
+    if (isWrong || text !== '') return;
+    const action: DeviceAction = { action: 'limits', limits, ...target };
+    const name = purposes.data?.find(({ uuid }) => uuid === stored)?.name;
+    const comes = checked
+      ? sayPurpose(purposeOf(checked.rules, senses))
+      : name || t('profile.unnamed');
+    onPlan({ action, preview: await previewAction(action), comes });
   });
   return (
     <Form
       form={form}
-      onInput={({ currentTarget }) => setShown(read(new FormData(currentTarget)).numbers)}
+      onInput={({ currentTarget }) => setShown(numbersIn(new FormData(currentTarget), fields))}
     >
-      {limits.map(({ sId, which, name, from, to, isAlone }, place) => {
-        const sense = senses.get(sId);
-        const margin = marginOf(limits, shown, place);
-        return (
-          <fieldset key={place} class="watch-sense">
-            <legend>{name || nameOfSense(sId, sense)}</legend>
-            <NumberField
-              name={`limit:${place}`}
-              label={t(which === 'isGt' ? 'watch.isAbove' : 'watch.isBelow', {
-                name: nameOfSense(sId, sense),
-              })}
-              unit={sense?.unit}
-              value={shown[place]}
-              problem={wrong[place] ?? ''}
-            />
-            <p class="fine">
-              {to !== null && t('watch.moves', { from, to })}
-              {to === null && !isAlone && t('watch.inState', { from })}
-              {margin !== null &&
-                ` ${t('watch.margin', { value: formatTyped(margin, { unit: sense?.unit }) })}`}
-            </p>
-          </fieldset>
-        );
-      })}
+      {fields.map((field) => (
+        <Limit
+          key={field.key}
+          field={field}
+          shown={shown}
+          problem={wrong.fields.get(field.key) ?? ''}
+        />
+      ))}
+      {(limited.length > 0 || isSimple) && (
+        <SeverityField value={limited.length > 0 ? undefined : noRules.severity} />
+      )}
+      {bare && (
+        <>
+          <label class="field">
+            <span>{t('limits.bare')}</span>
+            <select value={stored} onChange={({ currentTarget }) => setStored(currentTarget.value)}>
+              <option value="">{t('limits.bare.simple')}</option>
+              {purposes.data?.map(({ uuid, name }) => (
+                <option key={uuid} value={uuid}>
+                  {name || t('profile.unnamed')}
+                </option>
+              ))}
+            </select>
+          </label>
+          {isSimple && (
+            <>
+              <p class="fine">{t('limits.bare.hint', { example: bare.example })}</p>
+              <Nothing found={wrong.bare} />
+              <LimitFields
+                senses={[...bare.senses.values()]}
+                rules={noRules}
+                latest={[]}
+                found={wrong.bare}
+              />
+            </>
+          )}
+        </>
+      )}
+      {wrong.text !== '' && (
+        <p class="form-error" role="alert">
+          {wrong.text}
+        </p>
+      )}
       <div class="dialog-buttons">
         <button type="button" class="button" onClick={onClose}>
           {t('common.cancel')}
         </button>
-        <Submit form={form}>{t('limits.next')}</Submit>
+        {groups.length > 0 && <Submit form={form}>{t('limits.next')}</Submit>}
       </div>
     </Form>
   );
 }
 
+const numbersIn = (values: FormData, fields: readonly LimitField[]): Numbers =>
+  new Map(
+    fields.flatMap(({ key }) => {
+      const given = numberOf(values, key);
+      return typeof given === 'number' ? [[key, given] as const] : [];
+    }),
+  );
+
+/** What the events of a purpose are called: they say the limits. */
+const sayPurpose = ({ states }: Purpose): string =>
+  states.flatMap(({ events }) => events.map(({ name }) => name)).join(', ');
+
+type LimitProps = { field: LimitField; shown: Numbers; problem: string };
+
+/** One limit of all groups that have it. */
+function Limit({ field, shown, problem }: LimitProps) {
+  const { key, sense, of } = field;
+  const [first] = of;
+  if (!first) return null;
+  const { sId, which } = first.limit;
+  const common = commonOf(field);
+  const margin = marginIn(field, shown);
+  const name = nameOfSense(sId, sense);
+  const same = (say: (one: ProfileLimit) => string) => {
+    const texts = new Set(of.map(({ limit }) => say(limit)));
+    return texts.size === 1 ? say(first.limit) : '';
+  };
+  const number = (value: number) => formatTyped(value, { unit: sense?.unit });
+  return (
+    <fieldset class="watch-sense">
+      <legend>{same((limit) => limit.name) || name}</legend>
+      <NumberField
+        name={key}
+        label={t(which === 'isGt' ? 'watch.isAbove' : 'watch.isBelow', { name })}
+        unit={sense?.unit}
+        value={common}
+        problem={problem}
+      />
+      <p class="fine">
+        {common === undefined && `${t('limits.now', { values: sayValues(of, number) })} `}
+        {same(({ from, to, isAlone }) =>
+          to === null
+            ? isAlone
+              ? ''
+              : t('watch.inState', { from })
+            : t('watch.moves', { from, to }),
+        )}
+        {margin !== null && ` ${t('watch.margin', { value: number(margin) })}`}
+      </p>
+    </fieldset>
+  );
+}
+
+/** How many devices have which number. */
+function sayValues(of: LimitField['of'], number: (value: number) => string): string {
+  const values = Map.groupBy(of, ({ limit }) => limit.value);
+  return [...values]
+    .map(([value, those]) => {
+      const devices = those.reduce((sum, { group }) => sum + group.devices, 0);
+      return `${number(value)} (${count('fleet.devices', devices)})`;
+    })
+    .join(', ');
+}
+
 type ConfirmedProps = Planned & {
+  groups: readonly Group[];
   onBack: () => void;
   onClose: () => void;
 };
 
 /** What changes, on how many devices, and how many stay as they are. */
-function Confirmed({ action, preview, senses, onBack, onClose }: ConfirmedProps) {
+function Confirmed({ action, preview, comes, groups, onBack, onClose }: ConfirmedProps) {
   const [error, setError] = useState<unknown>(null);
   const [isSending, setSending] = useState(false);
-  const { differences, devices } = preview;
+  const { devices } = preview;
   const change = devices.filter(({ outcome }) => outcome === 'install').length;
   const keep = preview.of - change;
   const send = async () => {
@@ -292,18 +388,20 @@ function Confirmed({ action, preview, senses, onBack, onClose }: ConfirmedProps)
       setSending(false);
     }
   };
+  const changing = groups.filter(({ pId }) => action.limits?.some(({ ifPId }) => ifPId === pId));
   return (
     <div class="form">
       <ul class="limit-changes">
-        {differences.map(({ sId = '', limit, from, to }, place) =>
-          from === undefined || to === undefined ? null : (
-            <li key={place}>
-              {sayLimit({ sId, which: limit === 'isLt' ? 'isLt' : 'isGt' }, senses, from)}
-              {' → '}
-              <strong>{formatTyped(to, { unit: senses.get(sId)?.unit })}</strong>
-            </li>
-          ),
-        )}
+        {changing.map((group, place) => (
+          <li key={place}>
+            {sayWho(group)}
+            <ul>
+              {(isLimited(group) ? sayChanges(group, preview) : [comes]).map((text) => (
+                <li key={text}>{text}</li>
+              ))}
+            </ul>
+          </li>
+        ))}
       </ul>
       <p>
         {count('limits.change', change)} {keep > 0 && count('limits.keep', keep)}
@@ -325,4 +423,21 @@ function Confirmed({ action, preview, senses, onBack, onClose }: ConfirmedProps)
       </div>
     </div>
   );
+}
+
+/** What changes in a profile, each thing once: numbers, and how serious its alarms are. */
+function sayChanges({ pId, senses }: LimitedGroup, { differences }: ActionPreview): string[] {
+  const said = differences
+    .filter(({ ifPId }) => ifPId === pId)
+    .flatMap(({ sId = '', limit, from, to, severity }) => {
+      if (severity) {
+        const [then, now] = [t(`severity.${severity.from}`), t(`severity.${severity.to}`)];
+        return [t('limits.severity', { from: then, to: now })];
+      }
+      if (from === undefined || to === undefined) return [];
+      const which = limit === 'isLt' ? 'isLt' : 'isGt';
+      const then = formatTyped(to, { unit: senses.get(sId)?.unit });
+      return [`${sayLimit({ sId, which }, senses, from)} → ${then}`];
+    });
+  return [...new Set(said)];
 }
