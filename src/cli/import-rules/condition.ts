@@ -159,7 +159,7 @@ function both(one: Case, other: Case): Case {
 export type Cells = bigint;
 
 type Thresholds = { isGt?: number; isLt?: number; isOneOf?: number[]; isNotIn?: number[] };
-export type Compared = { thresholds: Thresholds | { isAny: true }; threshold?: { negate: true } };
+type Compared = { thresholds: Thresholds | { isAny: true }; threshold?: { negate: true } };
 
 /**
  * A sense, by everything that a model compares it with. Numbers divide its values into cells: what is below the first,

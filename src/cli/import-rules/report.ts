@@ -3,19 +3,25 @@ import { nameOf } from './condition.ts';
 
 /** What came of a model, for people: several lines. */
 export function reportOf({ name, verdict, purpose, ...told }: Translated): string {
-  const { senses, timers, setUp, leftOut, differs } = told;
+  const { senses, timer, setUp, leftOut, differs } = told;
   const events = purpose?.states.reduce((sum, { events: of = [] }) => sum + of.length, 0) ?? 0;
   const of = ({ pointer, text }: { pointer: string; text: string }) => `${pointer}: ${text}`;
+  const numbered = senses.map(({ sId, name: called }) => ({ sId, name: called }));
   const values = senses.map(({ sId, value, texts, isFlag }) => {
     const coded = texts?.map((text, index) => `${index + 1} is ${JSON.stringify(text)}`).join(', ');
     const type = coded ? `${coded}, 0 is any other` : isFlag ? '1 is true, 0 is false' : 'a number';
     return `sense ${sId}: ${nameOf(value)} (${value.path === '' ? 'any number' : type})`;
   });
-  const clocks = timers.map(
-    (sId) => `sense ${sId}: nothing measures it; it waits for the time since its state was entered`,
-  );
+  if (timer !== null) {
+    numbered.push({ sId: timer, name: 'timer' });
+    values.push(`sense ${timer}: nothing measures it; for the time since a state was entered`);
+  }
+  if (numbered.length > 0) {
+    const module = [{ moduleId: 'imported', senses: numbered }];
+    values.unshift(`the configuration ${JSON.stringify({ device: {}, module })}`);
+  }
   const parts: [string, string[]][] = [
-    ['set up', [...values, ...clocks, ...setUp]],
+    ['set up', [...values, ...setUp]],
     ['left out', leftOut.map(of)],
     ['differs', differs.map(of)],
   ];

@@ -1,14 +1,6 @@
 import type { z } from 'zod';
 import type { Cause, Purpose, PurposeEvent } from '../../contract/purpose.ts';
-import {
-  type Case,
-  casesOf,
-  type Cells,
-  type Compared,
-  nameOf,
-  Sense,
-  type Value,
-} from './condition.ts';
+import { type Case, casesOf, type Cells, nameOf, Sense, type Value } from './condition.ts';
 import { NoCounterpart } from './expression.ts';
 import { type ReadCase, type ReadRule, type ReadState, watchLatched } from './latched.ts';
 import type { Action, Model, Rule, State } from './model.ts';
@@ -29,9 +21,9 @@ export type Translated = {
   name: string;
   verdict: 'whole' | 'in part' | 'not';
   purpose: Written | null;
-  senses: { sId: string; value: Value; texts: string[] | null; isFlag: boolean }[];
-  /** Senses that nothing measures: time since a state was entered. */
-  timers: string[];
+  senses: { sId: string; name: string; value: Value; texts: string[] | null; isFlag: boolean }[];
+  /** The sense that nothing measures, for the time since a state was entered; null: nothing waits for that. */
+  timer: string | null;
   setUp: string[];
   leftOut: Remark[];
   differs: Remark[];
@@ -39,8 +31,9 @@ export type Translated = {
 
 /** A timer that is set on entering a state. `reset`: the input whose messages set it again; null: none. */
 type Timer = { name: string; ms: number; reset: string | null };
+/** One way in which an event fires: all has been waited for, and the last value of each sense is one of these. */
+type Way = { waiting: WrittenCause[]; cells: ReadonlyMap<Sense, Cells> };
 
-const timerPrefix = 'timer-';
 const longestMs = 31 * 86_400_000;
 const shortestRepeatMs = 60_000;
 const mostEvents = 64;
@@ -56,6 +49,8 @@ class Translation {
   readonly #differs = new Map<string, Remark>();
   readonly #topics = new Map<string, string>();
   readonly #senses = new Map<string, Sense>();
+  /** The number of each sense that is read; null: of the one that nothing measures. */
+  readonly #sIds = new Map<Sense | null, string>();
   readonly #taken = new Set<Rule>();
   /** The variables that never change. */
   readonly #constants: ReadonlyMap<string, string | number | boolean>;
@@ -100,21 +95,16 @@ class Translation {
     const differs = [...this.#differs.values()].toSorted(byPlace);
     const isWhole = leftOut.length === 0 && differs.length === 0;
     const named = this.#nameSenses();
-    const causes = (purpose?.states ?? []).flatMap(({ events = [] }) =>
-      events.flatMap((event) => event.causes ?? []),
-    );
-    const read = new Set(causes.map(({ sId }) => sId));
     return {
       name: this.#model.name,
       verdict: purpose === null ? 'not' : isWhole ? 'whole' : 'in part',
       purpose,
-      senses: [...this.#senses.values()]
-        .filter((sense) => read.has(named(sense)))
-        .map((sense) => {
-          const { value, texts, isFlag } = sense;
-          return { sId: named(sense), value, texts, isFlag };
-        }),
-      timers: [...read].filter((sId) => sId.startsWith(timerPrefix)),
+      senses: [...this.#sIds].flatMap(([sense, sId]) => {
+        if (sense === null) return [];
+        const { value, texts, isFlag } = sense;
+        return [{ sId, name: named(sense), value, texts, isFlag }];
+      }),
+      timer: this.#sIds.get(null) ?? null,
       setUp: [...this.#topics.values()],
       leftOut,
       differs,
@@ -213,15 +203,14 @@ class Translation {
     const events: WrittenEvent[] = [];
     const add = (rule: Rule, cases: ReadCase[], actions: WrittenEvent['actions'], log: boolean) => {
       this.#taken.add(rule);
-      for (const one of cases)
-        for (const causes of this.#causesOf(one, rule, timers))
-          events.push({
-            evId: events.length + 1,
-            ...(rule.name !== '' && { name: rule.name }),
-            ...(log && { eventLog: true }),
-            ...(actions && Object.keys(actions).length > 0 && { actions }),
-            causes,
-          });
+      for (const causes of this.#causesOf(cases, rule, timers))
+        events.push({
+          evId: events.length + 1,
+          ...(rule.name !== '' && { name: rule.name }),
+          ...(log && { eventLog: true }),
+          ...(actions && Object.keys(actions).length > 0 && { actions }),
+          causes,
+        });
     };
     for (const { rule, cases } of read.events) {
       const told = this.#tell(rule.actions);
@@ -415,8 +404,33 @@ class Translation {
     return { cloud: { sendPush: true }, alarm: true, repeatMs: timer.ms };
   }
 
-  /** The ways in which a case is true, as causes of an event. */
-  #causesOf(one: ReadCase, rule: Rule, timers: Timer[]): WrittenCause[][] {
+  /** The causes of an event for each way in which one of the cases is true. */
+  #causesOf(cases: ReadCase[], rule: Rule, timers: Timer[]): WrittenCause[][] {
+    const ways = joinWays(cases.flatMap((one) => this.#waysOf(one, rule, timers)));
+    const waitsFor = new Set(ways.flatMap(({ waiting }) => waiting.map(({ sId }) => sId)));
+    if (waitsFor.size > 1)
+      this.#say(
+        this.#differs,
+        rule.conditionPointer,
+        'waits for one of several timers; if they end at once, it is true once there, and here for each',
+      );
+    return ways.flatMap(({ waiting, cells }) =>
+      [...cells].reduce<WrittenCause[][]>(
+        (before, [sense, set]) =>
+          before.flatMap((causes) =>
+            sense
+              .causesOf(set)
+              .map((more) => [
+                ...causes,
+                ...more.map((cause) => ({ sId: this.#sIdOf(sense), ...cause })),
+              ]),
+          ),
+        [waiting],
+      ),
+    );
+  }
+
+  #waysOf(one: ReadCase, rule: Rule, timers: Timer[]): Way[] {
     const { conditionPointer } = rule;
     const waiting: WrittenCause[] = [];
     for (const name of one.timers) {
@@ -426,9 +440,8 @@ class Translation {
         this.#say(this.#leftOut, conditionPointer, text);
         return [];
       }
-      const [sense] = timer.reset === null ? [] : this.#sensesOf(timer.reset);
-      const sId = sense ? this.#nameSenses()(sense) : `${timerPrefix}${timer.name}`;
-      waiting.push({ sId, threshold: { noneForMs: timer.ms } });
+      const [sense = null] = timer.reset === null ? [] : this.#sensesOf(timer.reset);
+      waiting.push({ sId: this.#sIdOf(sense), threshold: { noneForMs: timer.ms } });
     }
     if (one.timers.length > 0) {
       if (one.isMessage) {
@@ -458,27 +471,19 @@ class Translation {
         conditionPointer,
         `is looked at when ${input} arrives; here also when another sense is measured`,
       );
-    const cells = new Map(one.cells);
+    if (waiting.length > 0 || one.cells.size > 0) return [{ waiting, cells: one.cells }];
     // Anything that arrives.
-    const anything = one.timers.length === 0 && cells.size === 0;
-    const heard = input === undefined ? [...this.#model.inputs] : [input];
-    const senses = anything ? heard.map((each) => this.#sensesOf(each)[0]) : [];
-    if (anything && senses.length === 0)
+    const heard = input === undefined ? this.#model.inputs : [input];
+    const senses = heard.flatMap((each) => this.#sensesOf(each).slice(0, 1));
+    if (senses.length === 0)
       this.#say(this.#leftOut, conditionPointer, 'is true whatever arrives, and no input is known');
-    const named = this.#nameSenses();
-    const write = (sense: Sense, causes: Compared[]) =>
-      causes.map((cause): WrittenCause => ({ sId: named(sense), ...cause }));
-    if (anything)
-      return senses.flatMap((sense) =>
-        sense ? sense.causesOf(sense.all).map((causes) => write(sense, causes)) : [],
-      );
-    return [...cells].reduce<WrittenCause[][]>(
-      (ways, [sense, set]) =>
-        ways.flatMap((way) =>
-          sense.causesOf(set).map((causes) => [...way, ...write(sense, causes)]),
-        ),
-      [waiting],
-    );
+    return senses.map((sense) => ({ waiting, cells: new Map([[sense, sense.all]]) }));
+  }
+
+  #sIdOf(sense: Sense | null): string {
+    const sId = this.#sIds.get(sense) ?? `0x${(this.#sIds.size + 1).toString(16)}`;
+    this.#sIds.set(sense, sId);
+    return sId;
   }
 
   /** The shortest names that are different. */
@@ -489,6 +494,27 @@ class Translation {
       return paths.filter((one) => one === path).length === 1 ? path : `${input}.${path}`;
     };
   }
+}
+
+/** Joins the ways that wait for the same and compare the same sense: one message tells people once. */
+function joinWays(ways: readonly Way[]): Way[] {
+  const joined: Way[] = [];
+  for (const way of ways) {
+    const [[sense] = []] = way.cells;
+    const same = joined.findIndex(
+      ({ waiting, cells }) =>
+        JSON.stringify(waiting) === JSON.stringify(way.waiting) &&
+        cells.size === way.cells.size &&
+        (sense === undefined || (cells.size === 1 && cells.has(sense))),
+    );
+    const before = joined[same];
+    if (!before) joined.push(way);
+    else if (sense) {
+      const both = (before.cells.get(sense) ?? 0n) | (way.cells.get(sense) ?? 0n);
+      joined[same] = { waiting: way.waiting, cells: new Map([[sense, both]]) };
+    }
+  }
+  return joined;
 }
 
 const byPlace = (one: Remark, other: Remark) =>

@@ -50,7 +50,10 @@ test.each([
   [`${x} >= 5`, [[{ isLt: 5, not: true }]]],
   [`${x} <= -5`, [[{ isGt: -5, not: true }]]],
   [`!(${x} <= 5)`, [[{ isGt: 5 }]]],
-  [`${x} == 5 || ${x} == 7`, [[{ isOneOf: [5] }], [{ isOneOf: [7] }]]],
+  [`${x} == 5 || ${x} == 7`, [[{ isOneOf: [5, 7] }]]],
+  [`currentInput("a") && (${x} > 3 || ${x} > 1)`, [[{ isGt: 1 }]]],
+  [`currentInput("a") || ${x} > 3`, [[{ isAny: true }]]],
+  [`${x} > 3 || $input.b.y > 1 || ${x} > 2`, [[{ isGt: 2 }], [{ isGt: 1 }]]],
   [`${x} != 5`, [[{ isNotIn: [5] }]]],
   [`${x} > 5 && ${x} < 9`, [[{ isGt: 5, isLt: 9 }]]],
   [
@@ -156,6 +159,43 @@ describe('it is honest about what is only similar', () => {
     );
   });
 
+  test('two timers that may end at once', async () => {
+    const [one] = await read({
+      key: 'id',
+      initialStateName: 'one',
+      states: [
+        {
+          stateName: 'one',
+          onEnter: {
+            events: ['s', 't'].map((timerName) => ({
+              actions: [{ setTimer: { timerName, seconds: 60 } }],
+            })),
+          },
+          onInput: {
+            events: [
+              { condition: 'currentInput("a")', actions: [{ resetTimer: { timerName: 's' } }] },
+              {
+                condition: 'timeout("s") || timeout("t")',
+                actions: [{ sns: { targetArn: 'topic' } }],
+              },
+              {
+                condition: 'timeout("t") || timeout("t")',
+                actions: [{ sns: { targetArn: 'topic' } }],
+              },
+            ],
+          },
+        },
+      ],
+    });
+    expect(one?.purpose?.states[0]?.events).toHaveLength(3);
+    expect(one?.differs).toMatchObject([
+      {
+        pointer: '/states/0/onInput/events/1/condition',
+        text: expect.stringMatching(/^waits for one of several timers/),
+      },
+    ]);
+  });
+
   test('a model without a key is one detector for all devices', async () => {
     const { key: _key, ...model } = modelOf(`${x} > 5`);
     const [one] = await read(model);
@@ -189,7 +229,7 @@ test('a timer that tells people and begins again is a repeated alarm', async () 
     {
       name: 'still open',
       actions: { cloud: { sendPush: true }, alarm: true, repeatMs: 900_000 },
-      causes: [{ sId: 'timer-t', threshold: { noneForMs: 900_000 } }],
+      causes: [{ sId: '0x1', threshold: { noneForMs: 900_000 } }],
     },
   ]);
   expect(one?.verdict).toBe('in part');
@@ -216,7 +256,7 @@ describe('the command', () => {
     const { status, stdout, stderr } = await run('pump.json', JSON.stringify(pump), '--out', out);
     expect({ status, stdout }).toEqual({ status: 0, stdout: '' });
     expect(stderr).toContain('Pump: taken over as a whole\n  2 states, 3 events\n');
-    expect(stderr).toContain('sense word: $input.command.word (1 is "start", 0 is any other)');
+    expect(stderr).toContain('sense 0x1: $input.command.word (1 is "start", 0 is any other)');
     expect(stderr).toContain(
       'a contact for the topic arn:aws:sns:eu-central-1:000000000000:people',
     );
@@ -262,8 +302,8 @@ Resources:
     expect(purpose).toMatchObject({
       name: 'Oven',
       states: [
-        { events: [{ causes: [{ sId: 't', thresholds: { isGt: 200 } }] }] },
-        { events: [{ causes: [{ sId: 't', thresholds: { isGt: 200 } }] }] },
+        { events: [{ causes: [{ sId: '0x1', thresholds: { isGt: 200 } }] }] },
+        { events: [{ causes: [{ sId: '0x1', thresholds: { isGt: 200 } }] }] },
       ],
     });
     const at = '/Resources/Oven/Properties/DetectorModelDefinition/States';
