@@ -44,7 +44,8 @@ export function watch(page: Page): string[] {
   page.on('console', (message) => {
     // Chromium logs every 4xx answer there; tests that expect one check it themselves.
     if (message.type() !== 'error' || /status of 4\d\d/.test(message.text())) return;
-    faults.push(message.text());
+    const { url } = message.location();
+    faults.push(url ? `${message.text()} ${url}` : message.text());
   });
   return faults;
 }
