@@ -45,6 +45,8 @@ describe.skipIf(browserPath === null)('the fleet', () => {
   const again = async (): Promise<Watched> => {
     await light.page.goto(`${service.url}/console/`);
     await rows(light.page).nth(49).waitFor();
+    // Each test answers for what goes wrong in it.
+    light.faults.length = 0;
     return light;
   };
   short('of 10,000 devices appears soon, a page at a time, and finds one', async () => {
