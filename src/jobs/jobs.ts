@@ -282,7 +282,7 @@ async function putOffJob(sql: Sql, id: number): Promise<void> {
 }
 
 /** What to do with each device or alarm. The function that does it defines the other members. */
-export type JobAction = {
+type JobAction = {
   action: string;
   labels?: string[];
   untilTs?: number;
