@@ -28,7 +28,7 @@ type ChoiceProps = {
   onChange: (chosen: readonly Chosen[]) => void;
 };
 
-/** Ticks for devices: for some of a label, or whose names have some letters. What is ticked stays while others are listed. */
+/** Ticks for devices, of a label or with some letters in their names; what is ticked stays while others are listed. */
 export function DevicesChoice({ legend, chosen, onChange }: ChoiceProps) {
   const [search, setSearch] = useState('');
   const [label, setLabel] = useState('');
