@@ -15,29 +15,7 @@ type Senses = ReadonlyMap<string, Sense>;
 /** A purpose before and after. */
 type Sides = { before: Purpose; after: Purpose; senses: Senses };
 
-/**
- * What is other in a profile: sentences for people, such as "Too warm: limit of Temperature: above 8 °C → above 6 °C".
- * Purposes with the same number are compared. Empty if both say the same.
- */
-export function sayProfileChanges(
-  before: readonly Purpose[],
-  after: readonly Purpose[],
-  senses: Senses,
-): string[] {
-  const said = after.flatMap((purpose) => {
-    const same = before.find(({ puId }) => puId === purpose.puId);
-    if (!same) return [text('ruleComes', { name: nameOfPurpose(purpose) })];
-    const changes = sayChanges(same, purpose, senses);
-    // Which rule it is about, where there are several.
-    return after.length === 1
-      ? changes
-      : changes.map((change) => `${nameOfPurpose(purpose)}: ${change}`);
-  });
-  const gone = before.filter(({ puId }) => after.every((purpose) => purpose.puId !== puId));
-  return [...said, ...gone.map((purpose) => text('ruleGoes', { name: nameOfPurpose(purpose) }))];
-}
-
-/** What is other in a purpose, a sentence for each; empty if both say the same. */
+/** What is other in a purpose: a sentence for each, such as "Too warm: limit of Temperature 8 °C → 6 °C". */
 export function sayChanges(before: Purpose, after: Purpose, senses: Senses): string[] {
   if (isSame(before, after)) return [];
   const sides = { before, after, senses };

@@ -17,7 +17,5 @@ export const changes: Record<keyof typeof en, string> = {
   notEverywhere: 'Die Ereignisse von „{state}“ gelten nur in diesem Zustand.',
   begins: 'Sie beginnt im Zustand „{state}“.',
   ruleName: 'Die Regel „{before}“ heißt „{after}“.',
-  ruleComes: 'Neue Regel „{name}“.',
-  ruleGoes: 'Nicht mehr: die Regel „{name}“.',
   other: 'Etwas, das nur das JSON sagt.',
 };

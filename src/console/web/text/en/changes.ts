@@ -15,7 +15,5 @@ export const changes = {
   notEverywhere: 'The events of “{state}” count in this state only.',
   begins: 'It begins in the state “{state}”.',
   ruleName: 'The rule “{before}” is called “{after}”.',
-  ruleComes: 'New rule “{name}”.',
-  ruleGoes: 'No longer: the rule “{name}”.',
   other: 'Something that the JSON alone says.',
 } as const;
