@@ -67,7 +67,7 @@ function sayState(old: State | undefined, next: State | undefined, sides: Sides)
     ...(old && nameOfState(old) !== name
       ? [text('stateName', { before: nameOfState(old), after: name })]
       : []),
-    ...(Boolean(old?.isGlobal) === Boolean(next.isGlobal) || !old
+    ...(!old || old.isGlobal === next.isGlobal
       ? []
       : [text(next.isGlobal ? 'everywhere' : 'notEverywhere', { state: name })]),
     ...pairs(old?.events ?? [], next.events, ({ evId }) => evId).flatMap(([was, is]) =>

@@ -108,7 +108,9 @@ type ChangesProps = Pick<VersionsProps, 'uuid' | 'senses'> & { version: number }
 function Changes({ uuid, version, senses }: ChangesProps) {
   const { data, error } = useQuery(`rule-version/${uuid}/${version}`, async (signal) => {
     const [before, after] = await Promise.all(
-      [version - 1, version].map((each) => (each === 0 ? null : getVersion(uuid, each, signal))),
+      [version - 1, version].map((each) =>
+        each === 0 ? Promise.resolve(null) : getVersion(uuid, each, signal),
+      ),
     );
     return { before, after };
   });
