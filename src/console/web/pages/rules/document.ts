@@ -7,6 +7,13 @@ import type { ProfileSpan } from '../../api/types.ts';
 export type Rule = Members & { states: readonly State[] };
 export type State = Members & { stId: number; events: readonly RuleEvent[] };
 export type RuleEvent = Members & { evId: number; causes: readonly Members[] };
+
+/** The groups of an event's `anyOf`; null: it has none. */
+export function groupsOf(event: RuleEvent): Members[][] | null {
+  const { anyOf } = event;
+  if (!Array.isArray(anyOf)) return null;
+  return anyOf.map((group: unknown) => (Array.isArray(group) ? group.map(membersOf) : []));
+}
 export type Members = Readonly<Record<string, unknown>>;
 /** Where something is: `['states', 0, 'name']`. */
 export type Path = readonly (string | number)[];

@@ -13,7 +13,16 @@ import { Plot, type Scale } from '../device/chart/plot.tsx';
 import type { Series, Span } from '../device/chart/points.ts';
 import { loadSeries, toPoints } from '../device/chart/series.ts';
 import { readCause, type Sentence, writeCause } from './cause.ts';
-import { isOn, type Path, pathOf, type Rule, type Selected, valueAt, withAt } from './document.ts';
+import {
+  groupsOf,
+  isOn,
+  type Path,
+  pathOf,
+  type Rule,
+  type Selected,
+  valueAt,
+  withAt,
+} from './document.ts';
 import { nameOfEvent } from './event-form.tsx';
 import { Choice } from './fields.tsx';
 import { text } from './texts.ts';
@@ -225,8 +234,10 @@ function TryChart({ uuid, span, ...others }: TryChartProps) {
   const sIds = [
     ...new Set(
       others.rule.states.flatMap(({ events }) =>
-        events.flatMap(({ causes }) =>
-          causes.flatMap(({ sId }) => (typeof sId === 'string' && sId !== '' ? [sId] : [])),
+        events.flatMap((event) =>
+          (groupsOf(event)?.flat() ?? event.causes).flatMap(({ sId }) =>
+            typeof sId === 'string' && sId !== '' ? [sId] : [],
+          ),
         ),
       ),
     ),
