@@ -8,12 +8,6 @@ export type Rule = Members & { states: readonly State[] };
 export type State = Members & { stId: number; events: readonly RuleEvent[] };
 export type RuleEvent = Members & { evId: number; causes: readonly Members[] };
 
-/** The groups of an event's `anyOf`; null: it has none. */
-export function groupsOf(event: RuleEvent): Members[][] | null {
-  const { anyOf } = event;
-  if (!Array.isArray(anyOf)) return null;
-  return anyOf.map((group: unknown) => (Array.isArray(group) ? group.map(membersOf) : []));
-}
 export type Members = Readonly<Record<string, unknown>>;
 /** Where something is: `['states', 0, 'name']`. */
 export type Path = readonly (string | number)[];
@@ -23,6 +17,13 @@ const isMembers = (value: unknown): value is Members =>
 
 /** The members of an object; none if it is something else. */
 export const membersOf = (value: unknown): Members => (isMembers(value) ? value : {});
+
+/** The groups of an event's `anyOf`; null: it has none. */
+export function groupsOf(event: RuleEvent): Members[][] | null {
+  const { anyOf } = event;
+  if (!Array.isArray(anyOf)) return null;
+  return anyOf.map((group: unknown) => (Array.isArray(group) ? group.map(membersOf) : []));
+}
 
 /** What is at a place; undefined if there is nothing. */
 export function valueAt(value: unknown, path: Path): unknown {
@@ -90,6 +91,13 @@ export function pathOf({ states }: Rule, { stId, evId }: Selected): Path | null 
   const e = states[s]?.events.findIndex((event) => event.evId === evId) ?? -1;
   return e < 0 ? null : ['states', s, 'events', e];
 }
+
+/** The first event, or the first state if that has none; null: there is no state. */
+export const firstOf = ({ states }: Rule): Selected | null => {
+  const [state] = states;
+  const [event] = state?.events ?? [];
+  return state ? { stId: state.stId, ...(event ? { evId: event.evId } : {}) } : null;
+};
 
 /** The lowest number that none of them has. */
 export function freeNumber(taken: readonly number[]): number {
