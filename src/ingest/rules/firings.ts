@@ -78,7 +78,10 @@ export function makesAlarms({ current }: DeviceState): boolean {
 
 const alarming = new WeakMap<Profile['purposes'], boolean>();
 
-/** The event as alarms know it, with `anyOf` by the group that `fired` it; null if the profile has no such event, or it concerns nobody. */
+/**
+ * The event as alarms know it, with `anyOf` by the group that `fired` it; null if the profile has no such event, or it
+ * concerns nobody.
+ */
 export function describe(
   profile: Profile,
   of: EventName,

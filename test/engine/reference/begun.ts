@@ -4,8 +4,8 @@ import { runOf, silenceOf, windowOf } from './collected.ts';
 import { isOutcomeOf, type Log, type Outcome, speaksOfTime, windowLength } from './log.ts';
 
 /**
- * The first measurement of what an event fires for: the latest begin of the causes of these indexes; null if one is not known. If every
- * window is one outcome, it is the measurement that fires it, `at`.
+ * The first measurement of what an event fires for: the latest begin of the causes of these indexes; null if one is not
+ * known. If every window is one outcome, it is the measurement that fires it, `at`.
  */
 export function beganOf(all: Cause[], indexes: number[], log: Log, at: Began): Began | null {
   const causes = indexes.map((index) => all[index] as Cause);
