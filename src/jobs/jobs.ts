@@ -10,7 +10,9 @@ import { type LimitsOf, lockUsage, quotaExceeded } from '../quotas/quotas.ts';
 import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 import type { FailedAlarm, JobFailure, JobState, KeptDevice, StartedJob } from './schema.ts';
 
-/** The result for some devices or alarms. `kept`: devices that keep what they had. `after`: what to do after the commit. */
+/**
+ * The result for some devices or alarms. `kept`: devices that keep what they had. `after`: what to do after the commit.
+ */
 export type PieceDone = {
   failed: Failure[];
   kept?: KeptDevice[];
