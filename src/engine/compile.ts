@@ -233,9 +233,9 @@ const indexesOf = (causes: readonly CompiledCause[], group: number): number[] =>
   causes.flatMap((cause, index) => (cause.group === group ? [index] : []));
 
 /**
- * What each cause of an event (with `anyOf`: of a group) keeps. If every window is one outcome, the event begins with the
- * measurement that fires it, and nothing is kept. Nor is it of long windows that allow for disagreement: it would be as
- * long as they are.
+ * What each cause of an event (with `anyOf`: of a group) keeps. If every window is one outcome, the event begins with
+ * the measurement that fires it, and nothing is kept. Nor is it of long windows that allow for disagreement: it would
+ * be as long as they are.
  */
 function keepsBegin(causes: readonly CompiledCause[]): KeepsBegin[] {
   const isAtOnce = causes.every(({ windowLength, time }) => windowLength === 1 && time === null);
@@ -408,8 +408,8 @@ type Told = {
 };
 
 /**
- * Whom firings of an event concern. It is a notice if it cannot be over (all causes, or all of a group, are `isAny`), if
- * it leads back to the purpose's initial state, or if it has `alarm: false`.
+ * Whom firings of an event concern. It is a notice if it cannot be over (all causes, or all of a group, are `isAny`),
+ * if it leads back to the purpose's initial state, or if it has `alarm: false`.
  */
 function tellsOf(
   { causes, target, stId, actions }: Told,
@@ -437,8 +437,8 @@ export type CauseReader = {
   event: LiveEvent;
   causes: number[];
   /**
-   * For each cause: above, below, and 1 if negated. Null with groups, and unless all compare with limits only and none is
-   * timed.
+   * For each cause: above, below, and 1 if negated. Null with groups, and unless all compare with limits only and none
+   * is timed.
    */
   limits: Float64Array | null;
   /** Whether all have `limits` and long windows. It can then take many numbers at once (`DeferredNumbers`). */

@@ -280,9 +280,9 @@ export function moveUpAll(
 const anyAgreed = { val: 1, ts: 0 };
 
 /**
- * Whether an outcome of one of its causes ends the event's episode, as far as its group goes. One that disagrees does. A
- * lenient cause, which holds with n of m outcomes, ends it once more than m - n of its last m outcomes since the episode
- * began disagree; `own.lately` keeps these. `own` is the draft's.
+ * Whether an outcome of one of its causes ends the event's episode, as far as its group goes. One that disagrees does.
+ * A lenient cause, which holds with n of m outcomes, ends it once more than m - n of its last m outcomes since the
+ * episode began disagree; `own.lately` keeps these. `own` is the draft's.
  */
 export function endsEpisode(
   draft: EvidenceDraft,

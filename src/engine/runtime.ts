@@ -44,8 +44,8 @@ export type CauseEvidence = {
 };
 
 /**
- * `holding`: how many causes hold; with `anyOf` the groups of which all do, as bits. `episode`: 0, or once the event has
- * fired the groups that held then and of which no cause has disagreed since, as bits; without `anyOf` 1.
+ * `holding`: how many causes hold; with `anyOf` the groups of which all do, as bits. `episode`: 0, or once the event
+ * has fired the groups that held then and of which no cause has disagreed since, as bits; without `anyOf` 1.
  */
 export type EventEvidence = {
   causes: (CauseEvidence | null)[];

@@ -325,8 +325,8 @@ type ServiceOnly = { path: string; member: string };
 const members = ['forMs', 'noneForMs', 'over', 'maxAgeMs'] as const;
 
 /**
- * The first member, about time or groups, that a device's own engine may not support; null if there is none. The service
- * itself watches events that wait only for silence, unless they change the state.
+ * The first member, about time or groups, that a device's own engine may not support; null if there is none. The
+ * service itself watches events that wait only for silence, unless they change the state.
  */
 function findServiceOnly(purposes: readonly Purpose[], pathOf: PurposePath): ServiceOnly | null {
   for (const [index, { states }] of purposes.entries())

@@ -18,8 +18,8 @@ export type Taken = {
 export type Outcome = Taken & { outcome: Judgement };
 
 /**
- * `fired`: with the groups that held then. `tick`: of a cause, due at `d`. `re-entry`: a firing entered the state, or the
- * purpose, again. `clock`: the service's clock was set right, and no later time is known than `latestTs`.
+ * `fired`: with the groups that held then. `tick`: of a cause, due at `d`. `re-entry`: a firing entered the state, or
+ * the purpose, again. `clock`: the service's clock was set right, and no later time is known than `latestTs`.
  */
 export type Entry =
   | Taken
