@@ -98,7 +98,7 @@ function list(deps: AlarmRouteDeps): Route {
     summary: 'Get alarms',
     description:
       'Newest first, unless `sort` says otherwise. A Link header names the next page. With `search`, `event`, ' +
-      '`severity`, `sort`, several labels, `counts` and `group`, of closed alarms the newest 50,000 count.',
+      '`severity`, `notification`, `sort`, several labels, `counts` and `group`, of closed alarms the newest 50,000 count.',
     tag: actRoute.tag,
     auth: 'account',
     errors: [],
@@ -458,10 +458,11 @@ async function listPage(
   query: AlarmQuery,
   nowTs: WallMs,
 ): Promise<Page> {
-  const { state, device: deviceUuid, label: labels, search, event, severity, limit } = query;
+  const { state, device: deviceUuid, label: labels, limit } = query;
+  const { search, event, severity, notification } = query;
   for (const label of labels ?? [])
     await refuseLabelList(deps.db, owner.accountId, { label, labels: owner.within });
-  const asked = { ...owner, state, deviceUuid, labels, search, event, severity };
+  const asked = { ...owner, state, deviceUuid, labels, search, event, severity, notification };
   const [found, total, groups, told] = await Promise.all([
     findPage(deps.db, asked, query),
     query.counts === 'true' ? countAlarms(deps.db, asked) : undefined,
@@ -508,8 +509,9 @@ async function findPage(
   asked: AlarmSearch & { state?: AlarmState | undefined },
   { sort = 'newest', cursor, limit }: AlarmQuery,
 ): Promise<Listed[]> {
-  const { search, event, severity, labels = [] } = asked;
-  const isPlain = sort === 'newest' && !search && !event && !severity && labels.length <= 1;
+  const { search, event, severity, notification, labels = [] } = asked;
+  const isNarrow = search || event || severity || notification !== undefined || labels.length > 1;
+  const isPlain = sort === 'newest' && !isNarrow;
   if (isPlain) {
     const [label] = labels;
     const found = await listAlarms(sql, {

@@ -53,18 +53,27 @@ export type FindExtremes = (
 
 type Timed = Pick<Alarm, 'device' | 'conditions' | 'beganTs' | 'sinceTs' | 'overTs' | 'closedTs'>;
 
-/** What to read for an alarm; null if none of its causes compares a value with one limit. */
-export function askedOf(alarm: Timed, nowTs: WallMs): AskedExtreme | null {
-  const { conditions, beganTs, sinceTs, overTs, closedTs } = alarm;
-  for (const { sId, threshold, thresholds } of conditions) {
+/** The first condition that compares a value with one limit. `isMax`: greater values are worse. Null: there is none. */
+export function limitOf(
+  conditions: Timed['conditions'],
+): { sId: string; unit: string | null; isMax: boolean } | null {
+  for (const { sId, unit, threshold, thresholds } of conditions) {
     const { isGt, isLt } = thresholds;
     const hasOne = (typeof isGt === 'number') !== (typeof isLt === 'number');
     if (!hasOne || threshold['relative'] === true || threshold['over'] !== undefined) continue;
-    const isMax = (typeof isGt === 'number') !== (threshold['negate'] === true);
-    const toTs = overTs ?? closedTs ?? nowTs;
-    return { deviceId: alarm.device.deviceId, sId, fromTs: beganTs ?? sinceTs, toTs, isMax };
+    return { sId, unit, isMax: (typeof isGt === 'number') !== (threshold['negate'] === true) };
   }
   return null;
+}
+
+/** What to read for an alarm; null if none of its causes compares a value with one limit. */
+export function askedOf(alarm: Timed, nowTs: WallMs): AskedExtreme | null {
+  const { conditions, beganTs, sinceTs, overTs, closedTs } = alarm;
+  const limit = limitOf(conditions);
+  if (!limit) return null;
+  const { sId, isMax } = limit;
+  const toTs = overTs ?? closedTs ?? nowTs;
+  return { deviceId: alarm.device.deviceId, sId, fromTs: beganTs ?? sinceTs, toTs, isMax };
 }
 
 /** How many values of an open alarm are looked at, as many as come in a week at one in half a minute; and of a page. */

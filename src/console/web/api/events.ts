@@ -41,6 +41,8 @@ type AlarmQuery = {
   search?: string;
   /** The name of an event, as a group has it. */
   event?: string;
+  /** The number of a message: the alarms that it was about. */
+  notification?: string;
   sort?: string;
   /** Asks for `groups`. */
   group?: string;
@@ -60,14 +62,20 @@ type AlarmPage = {
 /** Which alarms an action on many is about: the same filters as in the list. */
 export type AlarmFilter = Pick<AlarmQuery, 'state' | 'device' | 'search' | 'event'> & {
   label?: string[];
+  notification?: number;
 };
 
 /** Without members that are empty. */
-export function toFilter({ label, ...of }: Omit<AlarmFilter, 'label'> & { label: string }) {
+export function toFilter({
+  label,
+  notification,
+  ...of
+}: Omit<AlarmFilter, 'label' | 'notification'> & { label: string; notification: string }) {
   const given = Object.entries(of).filter(([, value]) => value !== '');
   return {
     ...Object.fromEntries(given),
     ...(label === '' ? {} : { label: [label] }),
+    ...(notification === '' ? {} : { notification: Number(notification) }),
   } as AlarmFilter;
 }
 

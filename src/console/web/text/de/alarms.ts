@@ -7,6 +7,7 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.acknowledged': 'Quittiert',
   'alarms.closed': 'Geschlossen',
   'alarms.ofDevice': 'Nur Alarme von {device}',
+  'alarms.ofMessage': 'Nur die Alarme einer Nachricht',
   'alarms.dropFilter': 'Filter entfernen',
   'alarms.quiet': 'Alles in Ordnung',
   'alarms.quietSince': 'Alles in Ordnung seit {time}',

@@ -5,6 +5,7 @@ export const alarms = {
   'alarms.acknowledged': 'Acknowledged',
   'alarms.closed': 'Closed',
   'alarms.ofDevice': 'Only alarms of {device}',
+  'alarms.ofMessage': 'Only the alarms of one message',
   'alarms.dropFilter': 'Drop this filter',
   'alarms.quiet': 'All quiet',
   'alarms.quietSince': 'All quiet since {time}',
