@@ -17,6 +17,7 @@ import { getAccount, hasAccounts } from '../accounts/queries.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { isAhead } from '../alarms/actions.ts';
 import { findMute, listStandings } from '../alarms/routes.ts';
+import { reopenMs } from '../alarms/rules.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { auditRoutes, doneBy } from '../audit/audit.ts';
 import {
@@ -273,7 +274,7 @@ async function listRoutes(
       previewChange: jobs.previewChange,
       isAhead,
     }),
-    ...jobRoutes({ db }),
+    ...jobRoutes({ db, reopenMs }),
     ...commandRoutes({ db, bus, limitsOf, waits: startCommandWaits(shared), newUuid: randomUUID }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
     ...quotaRoutes({ db, quotas, retention: config.retention, counters }),

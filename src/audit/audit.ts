@@ -249,7 +249,7 @@ export type AuditKind = z.infer<typeof AuditKind>;
 export type AuditDetails = Record<string, string | number | string[]>;
 
 /** Who did it. `service`: one of its own rules. `nobody`: somebody without credentials. */
-const AuditActor = z
+export const AuditActor = z
   .enum(['session', 'key', 'device', 'operator', 'service', 'nobody'])
   .meta({ id: 'AuditActor' });
 type AuditActor = z.infer<typeof AuditActor>;

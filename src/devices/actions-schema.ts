@@ -208,6 +208,8 @@ export type StoredAction = {
   reason?: string;
   /** For profile: the names of its purposes. */
   purposes?: string[];
+  /** The job whose devices these are. */
+  undoes?: string;
   /** For limits, profile, label-limits and restore: `src/profiles` defines it. */
   change?: object;
 };

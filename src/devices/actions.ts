@@ -131,6 +131,7 @@ export function actionsRoute(deps: ActionDeps): Route {
             ...(labels ? { labels } : {}),
             ...(untilTs ? { untilTs } : {}),
             ...(reason ? { reason } : {}),
+            ...(jobId ? { undoes: jobId } : {}),
             ...(change ? { change } : {}),
           },
           labels: labelsOf(account),

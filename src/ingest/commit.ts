@@ -59,13 +59,14 @@ export type Batch = {
 };
 
 type CommitDeps = AfterCommitDeps &
-  WriteDeps & {
+  WriteDeps &
+  Pick<RetryDeps, 'monotonicClock'> & {
     db: Database;
     loadDeviceStates: ContextLoader;
     /** Counts the memory of the devices that were read or used. */
     remembered: ContextCache;
     /** Charges accounts for what a plan costs. */
-    queues: Pick<DeviceQueues, 'charge' | 'failBehind'>;
+    queues: Pick<DeviceQueues, 'charge' | 'noteStorms' | 'failBehind'>;
     limits: ApplyLimits;
     /** What one transaction may cost: `planBatch`. */
     maxBatchItems: number;
@@ -245,6 +246,7 @@ async function commitBatch(
     plan = planBatch(read, deps.limits, deps.maxBatchItems, stored, commands);
     if (tooMany.size > 0) postponeUnread(plan, deviceBatches.filter(isTooMany));
     deps.queues.charge(deviceBatches, plan.charges);
+    deps.queues.noteStorms(plan.rows.signals, deps.monotonicClock());
     if (plan.rows.events.length > 0 && deps.eventQuota && !isOver())
       leftOut = deps.eventQuota.dropBeyond(plan, plan.deviceBatches);
     // A plan that took more than half of what a transaction may cost is written in another turn of the event loop.

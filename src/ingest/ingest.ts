@@ -167,7 +167,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     ingest,
     tick,
     withdraw: ({ deviceId }) => queues.withdraw(deviceId),
-    othersWait: queues.readyDevices.othersWait,
+    othersWait: (accountId) => queues.othersWait(accountId),
     isAlone: batcher.isAlone,
     isStoring: () => !isFailing(),
     failure: () => (isFailing() ? failing.state : null),
@@ -221,7 +221,7 @@ type BatcherDeps = {
 
 /**
  * Takes what waits in the queues in few, large batches. Ticks have batches of their own, because reading many devices
- * for them would delay messages. `storeBatch` never rejects.
+ * for them would delay messages; so have accounts with a storm of alarms. `storeBatch` never rejects.
  */
 export function createBatcher(
   options: BatcherOptions,
@@ -230,8 +230,8 @@ export function createBatcher(
   { monotonicClock, observe }: BatcherDeps,
 ): Batcher {
   let inFlight = 0;
-  /** A batch of ticks is under way, beside the others. */
-  let isTicking = false;
+  /** A batch of ticks, or of a storm of alarms, is under way beside the others. */
+  const beside = { ticks: false, storms: false };
   let messagesInFlight = 0;
   /** The accounts whose messages were taken, and when. */
   const taken = new LastByOthers();
@@ -255,35 +255,40 @@ export function createBatcher(
     return isLate || queues.waiting >= options.anotherAtMessages;
   }
 
-  /** Ticks are planned only on what is committed. */
-  function mayTick(): boolean {
-    return !isTicking && !ahead;
+  /** They are planned only on what is committed. */
+  function mayBeginBeside(lane: keyof typeof beside): boolean {
+    const ready = lane === 'ticks' ? queues.readyTicks : queues.readyStorms;
+    return ready.size > 0 && !beside[lane] && !ahead;
   }
 
   function beginBatches(): void {
     while (queues.readyDevices.size > 0 && mayBegin() && !stopped) {
+      const batch = takeBatch(queues, options.maxBatchItems);
+      if (batch.length === 0) break;
       isLate = false;
       late.refresh();
-      begin(takeBatch(queues, options.maxBatchItems), false);
+      begin(batch, 'messages');
     }
-    if (queues.readyTicks.size > 0 && mayTick() && !stopped)
-      begin(takeBatch(queues, options.maxBatchItems * readFactor, queues.readyTicks), true);
+    if (mayBeginBeside('storms') && !stopped)
+      begin(takeBatch(queues, options.maxBatchItems, queues.readyStorms), 'storms');
+    if (mayBeginBeside('ticks') && !stopped)
+      begin(takeBatch(queues, options.maxBatchItems * readFactor, queues.readyTicks), 'ticks');
   }
 
-  function begin(deviceBatches: DeviceBatch[], areTicks: boolean): void {
+  function begin(deviceBatches: DeviceBatch[], lane: 'messages' | keyof typeof beside): void {
     const sinceMs = monotonicClock();
     let messages = 0;
     for (const { queue, fragments } of deviceBatches) {
       messages += fragments.length;
-      if (!areTicks) taken.note(queue.accountId, sinceMs);
+      if (lane !== 'ticks') taken.note(queue.accountId, sinceMs);
     }
-    if (areTicks) isTicking = true;
-    else inFlight += 1;
+    if (lane === 'messages') inFlight += 1;
+    else beside[lane] = true;
     messagesInFlight += messages;
     let held = deviceBatches;
     const batch: Batch = {
       deviceBatches,
-      behind: areTicks ? null : ahead,
+      behind: lane === 'messages' ? ahead : null,
       committing: null,
       givenUp: new Set(),
       done: Promise.resolve(),
@@ -297,7 +302,7 @@ export function createBatcher(
       },
       onCommitSent(committing) {
         // Only if it is alone: of two batches each would have to be behind the other.
-        if (areTicks || inFlight > 1) return;
+        if (lane !== 'messages' || inFlight > 1) return;
         batch.committing = committing;
         ahead = batch;
         queues.release(deviceBatches);
@@ -313,8 +318,8 @@ export function createBatcher(
       },
     };
     batch.done = storeBatch(batch).then(() => {
-      if (areTicks) isTicking = false;
-      else inFlight -= 1;
+      if (lane === 'messages') inFlight -= 1;
+      else beside[lane] = false;
       messagesInFlight -= messages;
       batch.behind = null;
       if (batch.committing) ahead = null;
@@ -326,7 +331,7 @@ export function createBatcher(
     });
   }
 
-  const isIdle = () => inFlight === 0 && !isTicking;
+  const isIdle = () => inFlight === 0 && !beside.ticks && !beside.storms;
 
   function failWaiting(): void {
     queues.fail(new DomainError('unavailable', 'The service stopped before this was stored.'));
@@ -335,7 +340,7 @@ export function createBatcher(
   return {
     /** Everything that arrives in one turn of the event loop shares a transaction. */
     wake() {
-      if (scheduled || !(mayBegin() || (queues.readyTicks.size > 0 && mayTick()))) return;
+      if (scheduled || !(mayBegin() || mayBeginBeside('storms') || mayBeginBeside('ticks'))) return;
       scheduled = true;
       setImmediate(() => {
         scheduled = false;
@@ -344,7 +349,7 @@ export function createBatcher(
     },
     depth: () => messagesInFlight,
     isAlone: (accountId, quietMs) =>
-      !queues.readyDevices.othersWait(accountId) &&
+      !queues.othersWait(accountId) &&
       queues.waiting < options.anotherAtMessages &&
       monotonicClock() - taken.than(accountId) > quietMs,
     drain() {

@@ -1,3 +1,4 @@
+import type { AlarmSignal } from '../contract/alarm.ts';
 import type {
   Delivery,
   DeviceIdentity,
@@ -23,6 +24,10 @@ import type { WallMs } from '../lib/clock-readings.ts';
 /** About what a batch costs (`Budget`). */
 const defaultCost = 5_000;
 
+/** So many alarms decided in one transaction are a storm, which lasts until there was none for `stormMs`. */
+const stormAlarms = 32;
+const stormMs = 10_000;
+
 /** The messages that wait for a transaction, by device. Devices wait for the turn of their account. */
 export class DeviceQueues {
   /** How many messages wait. */
@@ -31,6 +36,10 @@ export class DeviceQueues {
   readonly readyDevices: AccountQueue<DeviceQueue>;
   /** Those of them that have only ticks. They have turns of their own, so that messages do not wait for them. */
   readonly readyTicks: AccountQueue<DeviceQueue>;
+  /** Those of accounts with a storm of alarms (`noteStorms`), so that nobody else waits until all are decided. */
+  readonly readyStorms: AccountQueue<DeviceQueue>;
+  /** By account, until when its messages wait in `readyStorms`; monotonic, ms. */
+  readonly #storms = new Map<number, number>();
   /** The least recently used first. */
   readonly #queues = new Map<number, DeviceQueue>();
   readonly #maxIdle: number;
@@ -46,6 +55,7 @@ export class DeviceQueues {
     const maxDebt = 4 * batchCost;
     this.readyDevices = createAccountQueue({ quantum, maxDebt });
     this.readyTicks = createAccountQueue({ quantum, maxDebt });
+    this.readyStorms = createAccountQueue({ quantum, maxDebt });
   }
 
   queueOf(device: DeviceIdentity): DeviceQueue {
@@ -60,8 +70,38 @@ export class DeviceQueues {
   }
 
   /** The queue in which the device waits for its account's turn. */
-  readyOf(queue: DeviceQueue): AccountQueue<DeviceQueue> {
-    return queue.hasOnlyTicks ? this.readyTicks : this.readyDevices;
+  readyOf({ hasOnlyTicks, accountId }: DeviceQueue): AccountQueue<DeviceQueue> {
+    if (hasOnlyTicks) return this.readyTicks;
+    return this.#storms.has(accountId) ? this.readyStorms : this.readyDevices;
+  }
+
+  /**
+   * Accounts of which one transaction decides on many alarms have batches of their own for a while: such a transaction
+   * takes ten statements one after the other, and often a hundred times as long as one without alarms.
+   */
+  noteStorms(signals: readonly AlarmSignal[], monotonicMs: number): void {
+    for (const [accountId, untilMs] of this.#storms) {
+      if (untilMs > monotonicMs) break;
+      this.#storms.delete(accountId);
+    }
+    const alarms = new Map<number, number>();
+    for (const signal of signals) {
+      if (signal.kind === 'late') continue;
+      const { accountId } = signal.device;
+      const more = signal.kind === 'ended' ? signal.of.length : 1;
+      alarms.set(accountId, (alarms.get(accountId) ?? 0) + more);
+    }
+    for (const [accountId, count] of alarms) {
+      if (count < stormAlarms) continue;
+      // The one that ends first is the first in the map.
+      this.#storms.delete(accountId);
+      this.#storms.set(accountId, monotonicMs + stormMs);
+    }
+  }
+
+  /** Whether messages of other accounts wait. */
+  othersWait(accountId: number): boolean {
+    return this.readyDevices.othersWait(accountId) || this.readyStorms.othersWait(accountId);
   }
 
   /** Queues what a device sent, or a tick, behind its earlier messages. */
@@ -94,14 +134,14 @@ export class DeviceQueues {
 
   /**
    * Charges accounts the difference between what their part of a batch cost and what they were charged for it (`Plan`).
-   * A batch of ticks is charged to the turns of both messages and ticks.
+   * A batch of ticks or of a storm is charged to the turns of messages, too.
    */
   charge(deviceBatches: DeviceBatch[], charges: ReadonlyMap<number, number>): void {
-    const areOfTicks = deviceBatches[0]?.queue.isTicking === true;
+    const from = deviceBatches[0]?.queue.takenFrom ?? this.readyDevices;
     for (const { queue } of deviceBatches) queue.charged = 0;
     for (const [accountId, cost] of charges) {
       this.readyDevices.charge(accountId, cost);
-      if (areOfTicks) this.readyTicks.charge(accountId, cost);
+      if (from !== this.readyDevices) from.charge(accountId, cost);
     }
   }
 
@@ -177,14 +217,13 @@ export class DeviceQueues {
 
   #markReady(queue: DeviceQueue): void {
     if (queue.ready || queue.busy || queue.waiting.length === 0) return;
-    queue.ready = true;
-    this.readyOf(queue).add(queue);
+    queue.ready = this.readyOf(queue);
+    queue.ready.add(queue);
   }
 
   #markUnready(queue: DeviceQueue): void {
-    if (!queue.ready) return;
-    queue.ready = false;
-    this.readyOf(queue).remove(queue);
+    queue.ready?.remove(queue);
+    queue.ready = null;
   }
 }
 
@@ -293,11 +332,11 @@ export type DeviceQueue = {
   waiting: Fragment[];
   /** It has only ticks, so it waits in the turns of ticks. */
   hasOnlyTicks: boolean;
-  /** Whether a batch holds it, and whether that batch was taken from the turns of ticks. */
+  /** Whether a batch holds it, and from which turns that or the last one was taken. */
   busy: boolean;
-  isTicking: boolean;
-  /** It waits for its account's turn. */
-  ready: boolean;
+  takenFrom: AccountQueue<DeviceQueue> | null;
+  /** Where it waits for its account's turn; null: it does not. */
+  ready: AccountQueue<DeviceQueue> | null;
   /** The cost of a measurement in the batch that holds it, and the cost once; as known when the batch was taken. */
   cost: DeviceCost;
   /** The cost of parsing its waiting messages that the account was not charged for yet. */
@@ -323,8 +362,8 @@ function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
     waiting: [],
     hasOnlyTicks: false,
     busy: false,
-    isTicking: false,
-    ready: false,
+    takenFrom: null,
+    ready: null,
     cost: unreadCost,
     parsingCost: 0,
     charged: 0,
@@ -364,7 +403,8 @@ export function tickedTs(fragments: readonly Fragment[]): number | null {
 /**
  * Takes the next batch by the accounts' turns, up to an estimated cost of about `maxCost` (`Budget`), and charges the
  * accounts. When an account's turn is used up, its device keeps the rest of its messages. These may still go into this
- * batch if the account's turn comes again. `from`: the turns of messages, or of ticks.
+ * batch if the account's turn comes again. `from`: the turns of messages, of ticks, or of storms. Devices that began to
+ * wait before their account's storm go on to its turns, so the batch may be empty.
  */
 export function takeBatch(
   queues: DeviceQueues,
@@ -377,6 +417,12 @@ export function takeBatch(
   while (cost < maxCost) {
     const queue = from.next();
     if (!queue) break;
+    const goesOn = from === queues.readyDevices && queues.readyOf(queue) === queues.readyStorms;
+    if (goesOn && !queue.busy) {
+      queue.ready = queues.readyStorms;
+      queue.ready.add(queue);
+      continue;
+    }
     const begun = queue.busy ? again?.get(queue) : undefined;
     const deviceBatch = begun ?? { queue, fragments: [] };
     const taken = takeFragments(
@@ -385,20 +431,20 @@ export function takeBatch(
       !begun,
       queues,
     );
-    // Ticks have their own turns, but the account is charged for them in both.
-    queue.isTicking = from !== queues.readyDevices;
-    if (queue.isTicking) from.charge(queue.accountId, taken);
+    // Ticks and storms have their own turns, but the account is charged for them in both.
+    queue.takenFrom = from;
+    if (from !== queues.readyDevices) from.charge(queue.accountId, taken);
     cost += taken;
     if (!begun) batch.push(deviceBatch);
     queue.busy = true;
-    queue.ready = queue.waiting.length > 0;
+    queue.ready = queue.waiting.length > 0 ? from : null;
     if (!queue.ready) continue;
     (again ??= new Map()).set(queue, deviceBatch);
     from.add(queue);
   }
   for (const queue of again?.keys() ?? []) {
-    if (queue.ready) from.remove(queue);
-    queue.ready = false;
+    queue.ready?.remove(queue);
+    queue.ready = null;
   }
   return batch;
 }

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { type Actor, detailsOfDevices, insertEntry } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import { type DatabaseErrorKind, kindOf } from '../db/errors.ts';
@@ -6,13 +5,19 @@ import { jobsLock, withinLockTime } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Keep } from '../http/answer.ts';
-import { exampleIds, timestamp, uuidParam } from '../http/schema.ts';
 import { pause, WakeableRest } from '../lib/wait.ts';
 import { type LimitsOf, lockUsage, quotaExceeded } from '../quotas/quotas.ts';
 import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
+import type { FailedAlarm, JobFailure, JobState, KeptDevice, StartedJob } from './schema.ts';
 
-/** The result for some devices or alarms. `after`: what to do after the commit. */
-export type PieceDone = { failed: Failure[]; after?: () => Promise<void> | void };
+/**
+ * The result for some devices or alarms. `kept`: devices that keep what they had. `after`: what to do after the commit.
+ */
+export type PieceDone = {
+  failed: Failure[];
+  kept?: KeptDevice[];
+  after?: () => Promise<void> | void;
+};
 
 /** A device or an alarm for which the action failed. */
 type Failure = JobFailure | FailedAlarm;
@@ -114,7 +119,7 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
       if (!piece) return null;
       const done = await work(tx, piece);
       const count = piece.uuids.length + piece.alarmIds.length;
-      await saveProgress(tx, id, { count, failed: done.failed });
+      await saveProgress(tx, id, { count, failed: done.failed, kept: done.kept });
       return done;
     });
   }
@@ -172,8 +177,21 @@ const stateNow = `case when ${isUnderWay} then 'running' else state end`;
 /** How long a job's list of devices or alarms is kept after its end, so that the job can be undone. */
 const devicesKeptMs = 3_600_000;
 
-/** Failures of a job that are kept one by one. */
-const maxFailed = 1_000;
+/** The action that takes another one back. */
+const undoOf: Readonly<Record<string, string>> = {
+  label: 'unlabel',
+  unlabel: 'label',
+  mute: 'unmute',
+  limits: 'restore',
+  profile: 'restore',
+  'label-limits': 'restore',
+  restore: 'restore',
+  snooze: 'unsnooze',
+  close: 'reopen',
+};
+
+/** Failures of a job that are kept one by one, and devices that keep what they had. */
+const maxListed = 1_000;
 
 /** The job that has waited longest. Jobs of disabled accounts rest. */
 async function findNext(sql: Sql): Promise<{ id: number; accountId: number } | null> {
@@ -223,30 +241,42 @@ async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece |
 export async function saveProgress(
   tx: Sql,
   id: number,
-  { count, failed }: { count: number; failed: readonly Failure[] },
+  {
+    count,
+    failed,
+    kept = [],
+  }: { count: number; failed: readonly Failure[]; kept?: readonly KeptDevice[] | undefined },
 ): Promise<void> {
   await tx.query(
     `update job j
         set done = j.done + $2,
-            failed = case when $3::text = '[]' or json_array_length(j.failed) >= ${maxFailed}
-                          then j.failed else (
-              select coalesce(json_agg(f), '[]')
-                from (select f from json_array_elements(j.failed) f
-                      union all
-                      select f from json_array_elements($3::json) f
-                      limit ${maxFailed}) kept) end,
-            failed_more = failed_more
-              + greatest(0, json_array_length(j.failed) + $4::integer - ${maxFailed})
-              - greatest(0, json_array_length(j.failed) - ${maxFailed}),
+            failed = ${appended('failed', '$3')},
+            failed_more = failed_more + ${countBeyond('failed', '$3')},
+            kept = ${appended('kept', '$4')},
+            kept_more = kept_more + ${countBeyond('kept', '$4')},
             served_at = clock_timestamp(),
             state = case when j.done + $2 >= total then 'done' else state end,
             ended_at = case when j.done + $2 >= total then clock_timestamp() end,
             devices = case when j.done + $2 >= total and j.action->>'action' = 'remove' then '{}'
                            else devices end
       where id = $1`,
-    [id, count, JSON.stringify(failed), failed.length],
+    [id, count, JSON.stringify(failed), JSON.stringify(kept)],
   );
 }
+
+/** As SQL: this list of a job with another one behind it, as far as there is room. */
+const appended = (list: string, more: string) => `
+  case when ${more}::text = '[]' or json_array_length(j.${list}) >= ${maxListed} then j.${list} else (
+    select coalesce(json_agg(f), '[]')
+      from (select f from json_array_elements(j.${list}) f
+            union all
+            select f from json_array_elements(${more}::json) f
+            limit ${maxListed}) listed) end`;
+
+/** As SQL: how many of another list there is no room for behind this one. */
+const countBeyond = (list: string, more: string) => `
+  greatest(0, json_array_length(j.${list}) + json_array_length(${more}::json) - ${maxListed})
+    - greatest(0, json_array_length(j.${list}) - ${maxListed})`;
 
 /** Lets other jobs go first. */
 async function putOffJob(sql: Sql, id: number): Promise<void> {
@@ -254,13 +284,15 @@ async function putOffJob(sql: Sql, id: number): Promise<void> {
 }
 
 /** What to do with each device or alarm. The function that does it defines the other members. */
-export type JobAction = {
+type JobAction = {
   action: string;
   labels?: string[];
   untilTs?: number;
   pId?: string;
   pIds?: string[];
   purposes?: string[];
+  /** The job whose devices or alarms these are. */
+  undoes?: string;
 } & Record<string, unknown>;
 
 /** Whose jobs. `keyId`: only those of this API key; null: all of the account. */
@@ -359,26 +391,39 @@ async function countPlaces(
   return rows[0] ?? { running: 0, resting: 0, restMs: 0 };
 }
 
-export type FoundJob = {
+export type FoundJob = FoundEntry & {
+  failed: Failure[];
+  failedMore: number;
+  keptDevices: KeptDevice[];
+};
+
+type FoundEntry = {
   jobId: string;
   action: JobAction;
   state: JobState;
   done: number;
   of: number;
-  failed: Failure[];
-  failedMore: number;
+  failures: number;
+  kept: number;
   startedTs: number;
   endedTs: number | null;
+  by: Actor['by'];
+  keyName: string | null;
+  /** What it acted on is still known, or what it did besides. */
+  isKnown: boolean;
+  undoneBy: string | null;
 };
-
-type FoundEntry = Omit<FoundJob, 'failed' | 'failedMore'> & { failures: number };
 
 /** What is said of an action. The whole one may be long. */
 const saidAction = `json_build_object('action', action->'action', 'labels', action->'labels',
   'untilTs', action->'untilTs', 'pId', action->'change'->'pId',
-  'pIds', (select json_agg(i -> 'pId') from json_array_elements(action #> '{change,installs}') i), 'purposes', action->'purposes')`;
+  'pIds', (select json_agg(i -> 'pId') from json_array_elements(action #> '{change,installs}') i), 'purposes', action->'purposes',
+  'undoes', action->'undoes')`;
 const columns = `uuid as "jobId", ${saidAction} as action, ${stateNow} as state, done, total as of, created_at as "startedTs",
-  ended_at as "endedTs"`;
+  ended_at as "endedTs", json_array_length(failed) + failed_more as failures, json_array_length(kept) + kept_more as kept,
+  actor->>'by' as by, (select k.name from api_key k where k.uuid = job.key_id) as "keyName",
+  (cardinality(devices) > 0 or coalesce(cardinality(alarms), 0) > 0
+    or (total = 0 and action #> '{change,limits}' is not null)) as "isKnown"`;
 const isOwn = 'account_id = $1 and ($2::uuid is null or key_id = $2)';
 
 /** Newest first, without the devices that failed. */
@@ -387,26 +432,57 @@ export async function listJobs(
   { accountId, keyId }: JobOwner,
   limit: number,
 ): Promise<FoundEntry[]> {
-  const { rows } = await sql.query<FoundEntry>(
-    `select ${columns}, json_array_length(failed) + failed_more as failures
+  const { rows } = await sql.query<Omit<FoundEntry, 'undoneBy'>>(
+    `select ${columns}
        from job
       where ${isOwn}
       order by id desc
       limit $3`,
     [accountId, keyId, limit],
   );
-  return rows;
+  const later = Map.groupBy(rows, ({ action }) => action.undoes ?? '');
+  return rows.map((job) => ({ ...job, undoneBy: findUndoing(job, later.get(job.jobId)) }));
+}
+
+type Undoing = Pick<FoundEntry, 'jobId' | 'action' | 'state'>;
+
+/** Which of the jobs with the same devices or alarms takes this one back; null: none. */
+function findUndoing({ action }: Pick<Undoing, 'action'>, later: readonly Undoing[] = []) {
+  const undo = undoOf[action.action];
+  const undoing = later.find(
+    (each) =>
+      each.state !== 'stopped' &&
+      each.action.action === undo &&
+      String(each.action.labels) === String(action.labels),
+  );
+  return undoing?.jobId ?? null;
 }
 
 /**
- * The failures with the names that people know: of devices as they are now. Not for a key that is confined to labels:
- * a device may be outside of them.
+ * What takes a job back, and until when (ms); null: nothing does, there is nothing to take back, or it was done.
+ * `reopenMs`: how long after a job that closed alarms they can be opened again.
  */
-const namedFailures = `(
+export function findUndo(
+  job: FoundEntry,
+  reopenMs: number,
+): { action: string; untilTs: number } | null {
+  const { state, of, done, failures, kept, endedTs, isKnown, undoneBy } = job;
+  const action = undoOf[job.action.action];
+  const hasChanged = of === 0 || done > failures + kept;
+  if (action === undefined || state === 'running' || endedTs === null) return null;
+  if (!isKnown || !hasChanged || undoneBy !== null) return null;
+  return { action, untilTs: endedTs + (action === 'reopen' ? reopenMs : devicesKeptMs) };
+}
+
+/**
+ * A list of devices or alarms with the names that people know: of devices as they are now. Not for a key that is
+ * confined to labels: a device may be outside of them.
+ */
+const named = (list: string) => `(
   select coalesce(json_agg(
            f::jsonb || jsonb_strip_nulls(jsonb_build_object('deviceName', d.name, 'eventName', a.event_name))
            order by n), '[]')
-    from json_array_elements(job.failed) with ordinality as each (f, n)
+    from json_array_elements(job.${list}) with ordinality as each (f, n)
     left join device d on $2::uuid is null and d.account_id = job.account_id and d.uuid = (f->>'deviceAuthUuid')::uuid
     left join alarm a on $2::uuid is null and a.account_id = job.account_id and a.id = (f->>'alarmId')::bigint)`;
 
@@ -416,13 +492,22 @@ export async function findJob(
   { accountId, keyId }: JobOwner,
   jobId: string,
 ): Promise<FoundJob | null> {
-  const { rows } = await sql.query<FoundJob>(
-    `select ${columns}, ${namedFailures} as failed, failed_more as "failedMore"
+  const { rows } = await sql.query<Omit<FoundJob, 'undoneBy'>>(
+    `select ${columns}, ${named('failed')} as failed, failed_more as "failedMore", ${named('kept')} as "keptDevices"
        from job
       where ${isOwn} and uuid = $3`,
     [accountId, keyId, jobId],
   );
-  return rows[0] ?? null;
+  const [job] = rows;
+  if (!job) return null;
+  const { rows: later } = await sql.query<Undoing>(
+    `select uuid as "jobId", ${saidAction} as action, ${stateNow} as state
+       from job
+      where ${isOwn} and action->>'undoes' = $3
+      order by id desc`,
+    [accountId, keyId, jobId],
+  );
+  return { ...job, undoneBy: findUndoing(job, later) };
 }
 
 /**
@@ -535,99 +620,6 @@ export async function forgetJobs(
     [accountId, keep, sinceTs],
   );
 }
-
-export const JobParams = z.object({ jobId: uuidParam.meta({ example: exampleIds.job }) });
-
-/** `stopped`: on request. What was done by then stays done. */
-const JobState = z.enum(['running', 'done', 'stopped']);
-type JobState = z.infer<typeof JobState>;
-
-const deviceName = z.string().optional().meta({
-  description:
-    'As it is now; absent if there is no such device, and for keys that are confined to labels.',
-});
-
-const JobFailure = z
-  .object({
-    deviceAuthUuid: z.guid(),
-    deviceName,
-    reason: z.string().meta({
-      description:
-        'no-such-device, too-many-labels, changed (it has another profile), forgotten (its former profile is not stored ' +
-        'any more), quota-exceeded, took-too-long, or ' +
-        'internal-error: the log has the details.',
-    }),
-  })
-  .meta({ id: 'JobFailure' });
-type JobFailure = z.infer<typeof JobFailure>;
-
-const FailedAlarm = z
-  .object({
-    alarmId: z.int(),
-    deviceAuthUuid: z.guid().optional().meta({ description: 'Absent if there is no such alarm.' }),
-    deviceName,
-    eventName: z.string().optional().meta({ description: 'Absent if there is no such alarm.' }),
-    reason: z.string().meta({
-      description:
-        'condition-holds (it was not closed), no-such-alarm, conflict (it cannot be opened again), took-too-long, or ' +
-        'internal-error: the log has the details.',
-    }),
-    values: z
-      .array(z.object({ sId: z.string(), val: z.number(), ts: timestamp }))
-      .optional()
-      .meta({ description: 'With condition-holds: the newest values of its senses.' }),
-  })
-  .meta({ id: 'JobFailedAlarm' });
-type FailedAlarm = z.infer<typeof FailedAlarm>;
-
-const common = {
-  action: z.string(),
-  labels: z.array(z.string()).optional().meta({ description: 'For label and unlabel.' }),
-  untilTs: timestamp.optional().meta({ description: 'For mute and snooze.' }),
-  pId: z.guid().optional().meta({ description: 'For limits and profile: the new profile.' }),
-  pIds: z.array(z.guid()).optional().meta({
-    description: 'For limits of several profiles: the new ones, in their order.',
-  }),
-  purposes: z
-    .array(z.string())
-    .optional()
-    .meta({ description: 'For profile: the names of its first 20 purposes.' }),
-  state: JobState,
-  done: z.int().meta({ description: 'Devices or alarms processed so far, including failed ones.' }),
-  of: z.int().meta({ description: 'All devices or alarms of the job.' }),
-  startedTs: timestamp,
-  endedTs: timestamp.optional(),
-};
-
-export const Job = z.object({
-  ...common,
-  failed: z.array(JobFailure).meta({ description: 'Devices: the first thousand.' }),
-  failedAlarms: z
-    .array(FailedAlarm)
-    .optional()
-    .meta({ description: 'Alarms, of a job on alarms: the first thousand.' }),
-  failedMore: z.int().optional().meta({ description: 'How many more failed.' }),
-  timestamp,
-});
-
-export const JobList = z.object({
-  jobs: z.array(
-    z
-      .object({
-        jobId: z.guid(),
-        ...common,
-        failures: z.int().meta({ description: 'For how many devices or alarms it failed.' }),
-      })
-      .meta({ id: 'JobEntry' }),
-  ),
-  timestamp,
-});
-
-export type JobList = z.infer<typeof JobList>;
-export type Job = z.infer<typeof Job>;
-
-const StartedJob = z.object({ jobId: z.guid(), timestamp });
-type StartedJob = z.infer<typeof StartedJob>;
 
 /** How many ended jobs of an account are kept, and for how long at most. */
 const keptJobs = 100;

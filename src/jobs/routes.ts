@@ -4,25 +4,22 @@ import { labelsOf } from '../http/router.ts';
 import type { Account } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
-import {
-  findJob,
-  type FoundJob,
-  Job,
-  type JobAction,
-  JobList,
-  type JobOwner,
-  JobParams,
-  listJobs,
-  stopJob,
-} from './jobs.ts';
+import { findJob, findUndo, type FoundJob, type JobOwner, listJobs, stopJob } from './jobs.ts';
+import { Job, type JobEntry, JobList, JobParams } from './schema.ts';
 
 const tag = 'Jobs';
 /** Enough for those that are kept, and those in progress. */
 const listed = 200;
 
+type JobDeps = {
+  db: Sql;
+  /** How long after a job that closed alarms they can be opened again, ms. */
+  reopenMs: number;
+};
+
 /** The progress and the results of actions on many devices or alarms. */
-export function jobRoutes({ db }: { db: Sql }): Route[] {
-  return [list(db), read(db), stop(db)];
+export function jobRoutes({ db, reopenMs }: JobDeps): Route[] {
+  return [list(db, reopenMs), read(db, reopenMs), stop(db)];
 }
 
 /** A key that is confined to labels sees only its own jobs, because others concern other devices. */
@@ -31,31 +28,27 @@ const ownerOf = (account: Account): JobOwner => ({
   keyId: labelsOf(account) ? account.sessionId : null,
 });
 
-function list(db: Sql): Route {
+function list(db: Sql, reopenMs: number): Route {
   return defineRoute({
     name: 'listJobs',
     scope: 'devices:read',
     method: 'get',
     path: '/v2/jobs',
     summary: 'List jobs',
-    description: 'Newest first: those in progress, and the last 100 of the last 30 days.',
+    description:
+      'Newest first: those in progress, and the last 100 of the last 30 days. `undo` says what takes a job back, and until when.',
     tag,
     auth: 'account',
     errors: [],
     response: JobList,
     handler: async ({ account, request }) => {
       const jobs = await listJobs(db, ownerOf(account), listed);
-      const told = jobs.map(({ action, endedTs, ...job }) => ({
-        ...job,
-        ...sayAction(action),
-        ...(endedTs === null ? {} : { endedTs }),
-      }));
-      return { jobs: told, timestamp: request.now() };
+      return { jobs: jobs.map((job) => sayJob(job, reopenMs)), timestamp: request.now() };
     },
   });
 }
 
-function read(db: Sql): Route {
+function read(db: Sql, reopenMs: number): Route {
   return defineRoute({
     name: 'getJob',
     scope: 'devices:read',
@@ -71,13 +64,13 @@ function read(db: Sql): Route {
     handler: async ({ account, params, request }) => {
       const job = await findJob(db, ownerOf(account), params.jobId);
       if (!job) throw noSuchJob();
-      const { jobId: _id, action, endedTs, failed, failedMore, ...rest } = job;
+      const { failed, failedMore, keptDevices } = job;
+      const { jobId: _id, failures: _number, ...said } = sayJob(job, reopenMs);
       return {
-        ...rest,
-        ...sayAction(action),
+        ...said,
         ...sayFailed(failed),
         ...(failedMore > 0 ? { failedMore } : {}),
-        ...(endedTs === null ? {} : { endedTs }),
+        ...(keptDevices.length > 0 ? { keptDevices } : {}),
         timestamp: request.now(),
       };
     },
@@ -114,13 +107,29 @@ function sayFailed(failed: FoundJob['failed']): Pick<Job, 'failed' | 'failedAlar
   };
 }
 
-const sayAction = ({ action, labels, untilTs, pId, pIds, purposes }: JobAction) => ({
-  action,
-  labels: labels ?? undefined,
-  untilTs: untilTs ?? undefined,
-  pId: pId ?? undefined,
-  pIds: pIds ?? undefined,
-  purposes: purposes ?? undefined,
-});
+function sayJob(job: Parameters<typeof findUndo>[0], reopenMs: number): JobEntry {
+  const { jobId, state, done, of, failures, kept, startedTs, by } = job;
+  const { action, labels, untilTs, pId, pIds, purposes } = job.action;
+  return {
+    jobId,
+    action,
+    labels: labels ?? undefined,
+    untilTs: untilTs ?? undefined,
+    pId: pId ?? undefined,
+    pIds: pIds ?? undefined,
+    purposes: purposes ?? undefined,
+    state,
+    done,
+    of,
+    failures,
+    kept,
+    startedTs,
+    endedTs: job.endedTs ?? undefined,
+    by,
+    keyName: job.keyName ?? undefined,
+    undo: findUndo(job, reopenMs) ?? undefined,
+    undoneBy: job.undoneBy ?? undefined,
+  };
+}
 
 const noSuchJob = () => new DomainError('not-found', 'There is no such job.');

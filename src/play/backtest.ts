@@ -123,7 +123,9 @@ async function* runDevice(
     caveats.add('clock-break');
   const count = { values: 0, firings: 0, moves: 0, alarms: 0, differences: 0 };
   const own: Side = { firings: [], alarms: [] };
-  for await (const played of playDevice(run, profile, own, caveats)) {
+  const theirs: Side = { firings: [], alarms: [] };
+  const sides = [{ profile, side: own }, ...(other ? [{ profile: other, side: theirs }] : [])];
+  for await (const played of playDevice(run, sides, caveats)) {
     count.values += played.values;
     for (const line of played.lines) {
       if (line.kind === 'firing') count.firings += 1;
@@ -134,13 +136,7 @@ async function* runDevice(
     yield null;
   }
   if (against === null) return { ...count, caveats: [...caveats] };
-  const theirs: Side = { firings: [], alarms: [] };
-  if (other) {
-    for await (const played of playDevice(run, other, theirs, caveats)) {
-      count.values += played.values;
-      yield null;
-    }
-  } else Object.assign(theirs, await listRecorded(history, device.id, range));
+  if (!other) Object.assign(theirs, await listRecorded(history, device.id, range));
   if (
     [own, theirs].some(
       ({ firings, alarms }) => Math.max(firings.length, alarms.length) >= mostCompared,
@@ -169,41 +165,43 @@ async function listRecorded(history: History, deviceId: number, range: Arrivals)
 /** So many values are played between two looks at what resulted. */
 const valuesAtOnce = 5_000;
 
-/** Plays a profile on a device. Adds to `side` what lies in the range, and gives it as lines now and then. */
+/**
+ * Plays profiles on a device, which is read once for all. Adds to each one's `side` what lies in the range, and gives
+ * that of the first as lines now and then.
+ */
 async function* playDevice(
   { history, backtest, device, playedFromTs, read }: DeviceRun,
-  profile: Profile,
-  side: Side,
+  sides: readonly { profile: Profile; side: Side }[],
   caveats: Set<BacktestCaveat>,
 ): AsyncGenerator<{ values: number; lines: Line[] }> {
   const { startTs, endTs, rules } = backtest;
-  const player = new Player({
-    device: { deviceId: device.id, uuid: device.uuid, accountId: 0 },
-    limits: rules,
-    rules,
+  const players = sides.map(({ profile, side }) => {
+    const identity = { deviceId: device.id, uuid: device.uuid, accountId: 0 };
+    const player = new Player({ device: identity, limits: rules, rules });
+    player.begin(profile, playedFromTs, device.listening);
+    return { player, side };
   });
-  player.begin(profile, playedFromTs, device.listening);
-  const senses = [...profile.senses.keys()];
+  const takeAll = () => players.map(({ player, side }) => take(player, side, startTs))[0] ?? [];
+  const senses = new Set(sides.flatMap(({ profile }) => [...profile.senses.keys()]));
   const arrivals = { fromTs: playedFromTs, untilTs: endTs + 1 };
   let values = 0;
-  for await (const piece of history.walk(device.id, arrivals, senses)) {
+  for await (const piece of history.walk(device.id, arrivals, [...senses])) {
     if (!piece.areKnown) caveats.add('no-arrivals');
     for (let at = 0; at < piece.count;) {
       const end = piece.endOf(at, valuesAtOnce);
-      player.measure(piece, at, end);
+      for (const { player } of players) player.measure(piece, at, end);
       values += end - at;
       read.values += end - at;
       at = end;
       if (at === piece.count) break;
-      yield { values, lines: take(player, side, startTs) };
+      yield { values, lines: takeAll() };
       values = 0;
     }
   }
-  player.end(endTs);
-  yield {
-    values,
-    lines: [...take(player, side, startTs), ...takeAlarms(player.alarms, side, startTs)],
-  };
+  for (const { player } of players) player.end(endTs);
+  const lines = takeAll();
+  const left = players.map(({ player, side }) => takeAlarms(player.alarms, side, startTs));
+  yield { values, lines: [...lines, ...(left[0] ?? [])] };
 }
 
 function take(player: Player, side: Side, startTs: number): Line[] {

@@ -162,13 +162,16 @@ export class Player {
     const isTicking = this.#runsTicks && profile?.isTimed === true;
     const namesSilent = profile?.isTimed === true && hasSilence(profile);
     for (let n = from; n < end; n += 1) {
+      const sId = all.senseOf(n);
+      // Another profile that is played beside this one may read it.
+      if (this.#runsTicks && !before.watched.has(sId)) continue;
       const arrivedTs = all.arrivedOf(n);
       if (arrivedTs !== scope.arrivedTs) {
         scope.arrivedTs = arrivedTs;
         if (namesSilent) evaluation.know(times);
         if (isTicking) evaluation.runUntil(arrivedTs);
       }
-      const measurement = { sId: all.senseOf(n), val: all.valOf(n), ts: all.tsOf(n) };
+      const measurement = { sId, val: all.valOf(n), ts: all.tsOf(n) };
       const t = times.take(measurement, all.isStamped(n), '');
       if (t !== null) evaluation.measure(measurement, t);
     }

@@ -122,8 +122,7 @@ async function prepare(
     throw invalid([{ path: 'label', message: `expected at most ${mostDevices} devices` }]);
   const asked = { candidate, against, map: body.map, startTs, endTs };
   const playedFromTs = findPlayedFrom(asked);
-  const passes = against === null || against === 'recorded' ? 1 : 2;
-  const values = passes * (await estimateValues(db, devices, playedFromTs, endTs));
+  const values = await estimateValues(db, devices, playedFromTs, endTs);
   return { asked, devices, playedFromTs, values };
 }
 

@@ -83,7 +83,7 @@ export async function listNewest(
   return new Map(rows.map((row) => [row.deviceId, row]));
 }
 
-/** What a change does with a device: it installs, leaves it as it is, or fails with this reason. */
+/** What a change does with a device: it installs, or leaves it what it has. */
 export type Outcome = 'install' | 'unchanged' | 'changed';
 
 const emptyHash = hexOf('[]');
@@ -158,8 +158,10 @@ export async function planBack(
 
 type Piece = { accountId: number; uuids: string[]; labels: string[] | null };
 type Failed = { deviceAuthUuid: string; reason: string };
+/** It keeps what it had: another profile than the change was for, or what it would get. */
+type Kept = { deviceAuthUuid: string; reason: 'changed' | 'unchanged' };
 type Changing = { bus: Bus; quotas: QuotaSettings; by: WrittenBy };
-type Done = { failed: Failed[]; after: () => void };
+type Done = { failed: Failed[]; kept: Kept[]; after: () => void };
 
 /** Does it for some devices of a job, whose account's usage is locked. `after`: what to do after the commit. */
 export async function changeProfiles(
@@ -189,20 +191,25 @@ export async function changeProfiles(
     await setPending(tx, accountId, pending, silenceMs);
   }
   const outcomes = new Map(found.map(({ uuid, outcome }) => [uuid, outcome]));
-  return { failed: failedOf(uuids, outcomes), after: () => tellOf(deps.bus, changing) };
+  return { ...doneOf(uuids, outcomes), after: () => tellOf(deps.bus, changing) };
 }
 
 const idsOf = (targets: readonly ProfileTarget[]) => targets.map(({ deviceId }) => deviceId);
 
-/** Outcomes that are no failures. */
-const isFine = new Set(['install', 'unchanged', 'relabel']);
-
 /** Devices without an outcome do not exist. */
-const failedOf = (uuids: readonly string[], outcomes: ReadonlyMap<string, string>): Failed[] =>
-  uuids.flatMap((uuid) => {
-    const reason = outcomes.get(uuid) ?? 'no-such-device';
-    return isFine.has(reason) ? [] : [{ deviceAuthUuid: uuid, reason }];
-  });
+function doneOf(
+  uuids: readonly string[],
+  outcomes: ReadonlyMap<string, string>,
+): Pick<Done, 'failed' | 'kept'> {
+  const failed: Failed[] = [];
+  const kept: Kept[] = [];
+  for (const deviceAuthUuid of uuids) {
+    const reason = outcomes.get(deviceAuthUuid) ?? 'no-such-device';
+    if (reason === 'changed' || reason === 'unchanged') kept.push({ deviceAuthUuid, reason });
+    else if (reason !== 'install' && reason !== 'relabel') failed.push({ deviceAuthUuid, reason });
+  }
+  return { failed, kept };
+}
 
 async function giveLabelLimits(
   tx: Sql,
@@ -212,10 +219,12 @@ async function giveLabelLimits(
 ): Promise<Done> {
   const isForced = byLabel === 'also-own';
   const taken = await takeLabelLimits(tx, { accountId, uuids, labels, changeId, isForced, by });
-  const there = new Map(
-    (await listThere(tx, { accountId, uuids, labels })).map(({ uuid }) => [uuid, 'unchanged']),
-  );
-  return { failed: failedOf(uuids, there), after: () => tellOf(bus, taken) };
+  const there = await listThere(tx, { accountId, uuids, labels });
+  const outcomes = new Map([
+    ...there.map(({ uuid }) => [uuid, 'unchanged'] as const),
+    ...taken.map(({ uuid }) => [uuid, 'install'] as const),
+  ]);
+  return { ...doneOf(uuids, outcomes), after: () => tellOf(bus, taken) };
 }
 
 async function bringBack(
@@ -250,8 +259,9 @@ async function bringBack(
   const following = limits
     ? await takeLabelLimits(tx, { accountId, uuids: others, labels, changeId, by })
     : [];
+  for (const { uuid } of following) outcomes.set(uuid, 'install');
   const told = [...changing.filter(({ deviceId }) => pIds.has(deviceId)), ...following];
-  return { failed: failedOf(uuids, outcomes), after: () => tellOf(bus, told) };
+  return { ...doneOf(uuids, outcomes), after: () => tellOf(bus, told) };
 }
 
 /** The profiles of these devices are the limits again that they were before the change `back`. */

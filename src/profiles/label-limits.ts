@@ -31,7 +31,10 @@ import { needed } from './queries.ts';
  * label keeps them until another label has limits for it: nothing ends to be watched because of a label.
  */
 
-/** Gives devices the limits of their labels, if they have none of their own. Returns the devices that change. */
+/**
+ * Gives devices the limits of their labels, if they have none of their own. Returns the devices that have them now and
+ * did not before, also those on which nothing was installed, because they had the same purposes.
+ */
 export async function takeLabelLimits(
   tx: Sql,
   { accountId, uuids, labels = null, changeId = null, isForced = false, by }: Taking,
@@ -47,7 +50,7 @@ export async function takeLabelLimits(
   });
   const [same, other] = [true, false].map((is) => changing.filter(({ isSame }) => isSame === is));
   if (same && same.length > 0) await relabel(tx, same, changeId);
-  if (!other || other.length === 0) return [];
+  if (!other || other.length === 0) return changing;
   await supersedeProfiles(tx, other);
   for (const [contentId, those] of Map.groupBy(other, (each) => each.contentId)) {
     const pId = await getProfileOf(tx, { accountId, contentId, changeId, by });
@@ -59,7 +62,7 @@ export async function takeLabelLimits(
     }));
     await setPending(tx, accountId, installs, those[0]?.silenceMs ?? null);
   }
-  return other;
+  return changing;
 }
 
 type Taking = {

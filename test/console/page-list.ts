@@ -77,6 +77,8 @@ export const pageCases: PageCase[] = [
     ready: '.record-signature',
   },
   { name: 'profiles', of: 'filled', path: at('profiles'), ready: '.installed li' },
+  { name: 'actions', of: 'filled', path: at('actions'), ready: '.jobs li, .jobs .empty' },
+  { name: 'actions-none', of: 'empty', path: at('actions'), ready: '.empty' },
   { name: 'profiles-none', of: 'empty', path: at('profiles'), ready: '.empty' },
   { name: 'rules', of: 'filled', path: at('rules'), ready: '.shell:has(.installed)' },
   { name: 'rules-empty', of: 'empty', path: at('rules'), ready: '.rule-templates button' },

@@ -222,6 +222,11 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.getByText('Compared with the alarms that were recorded').waitFor();
     // Back to -15 °C: as another version, which is taken back.
     await page.getByLabel('Limit, °C').fill('-15');
+    // Beside the rule as it is saved, which was never violated.
+    await page.getByLabel('Compared with').selectOption('stored');
+    await page.getByRole('button', { name: 'What would have happened?' }).click();
+    await page.getByText('Compared with the rule as saved: 1 more, 0 fewer').waitFor();
+    await page.locator('.try-list').getByText('only now').waitFor();
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
     await page.getByRole('button', { name: 'Saved' }).waitFor();

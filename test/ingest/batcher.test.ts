@@ -3,6 +3,7 @@ import type { Committing } from '../../src/db/database.ts';
 import type { Batch } from '../../src/ingest/commit.ts';
 import { createBatcher } from '../../src/ingest/ingest.ts';
 import { DeviceQueues } from '../../src/ingest/queue.ts';
+import type { WallMs } from '../../src/lib/clock-readings.ts';
 import { device, measurementsFragment, tickFragment, fragmentIds } from './fragments.ts';
 
 /** A batch that the batcher has begun. It does only what the test tells it to. */
@@ -197,5 +198,38 @@ test('a message that joins a tick of its device takes it along, in order', async
   const drained = batcher.drain();
   await begun[1]?.finish();
   await begun[2]?.finish();
+  await drained;
+});
+
+test('a storm of alarms has its own batch, and nobody else waits for it', async () => {
+  const device1 = device(1, 1);
+  const signals = Array.from({ length: 32 }, () => ({
+    kind: 'heard' as const,
+    device: device1,
+    arrivedTs: 0 as WallMs,
+    sIds: [],
+  }));
+  queues.noteStorms(signals, 0);
+  const arriveOf = async (accountId: number, deviceId: number, id: string) => {
+    queues.add(queues.queueOf(device(deviceId, accountId)), measurementsFragment(id, 1));
+    batcher.wake();
+    await turnOfTheLoop();
+  };
+  await arriveOf(1, 1, 'storm');
+  await arriveOf(2, 2, 'a');
+  begun[1]?.commit();
+  await arriveOf(1, 3, 'storm goes on');
+  await arriveOf(2, 2, 'b');
+  expect(idsBegun()).toEqual([['storm'], ['a'], ['b']]);
+  expect(begun.map(({ batch }) => batch.behind?.deviceBatches.length ?? 0)).toEqual([0, 0, 1]);
+  await begun[1]?.finish();
+  await begun[2]?.finish();
+  expect(idsBegun()).toHaveLength(3);
+  let isDrained = false;
+  const drained = batcher.drain().then(() => (isDrained = true));
+  await begun[0]?.finish();
+  expect(idsBegun().at(-1)).toEqual(['storm goes on']);
+  expect(isDrained).toBe(false);
+  await begun[3]?.finish();
   await drained;
 });

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { DeviceQueues, newMessage, takeBatch, type DeviceBatch } from '../../src/ingest/queue.ts';
+import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import type { Message } from '../../src/ingest/rules/model.ts';
+import type { WallMs } from '../../src/lib/clock-readings.ts';
 import { bisect } from '../../src/ingest/plan.ts';
 import { device, measurementsFragment, tickFragment, fragmentIds } from './fragments.ts';
 
@@ -159,8 +161,85 @@ describe('queues of several accounts', () => {
     expect([countOf(next, 1), countOf(next, 2)]).toEqual([0, 3]);
   });
 
+  it('pay for a storm in the turns of storms and of messages', () => {
+    const queues = new DeviceQueues(100, 100);
+    queues.noteStorms(signalsOf(1, 40), 0);
+    queues.noteStorms(signalsOf(2, 40), 0);
+    fill(queues, 1, 1, 1);
+    const batch = takeBatch(queues, 100, queues.readyStorms);
+    queues.charge(batch, new Map([[1, 300]]));
+    queues.release(batch);
+    fill(queues, 1, 1, 1);
+    for (let n = 0; n < 10; n++) fill(queues, 10 + n, 2, 1);
+    const next = takeBatch(queues, 100, queues.readyStorms);
+    expect([countOf(next, 1), countOf(next, 2)]).toEqual([0, 3]);
+  });
+
   const withParsing = ({ uplink, delivery, newUuid }: Message, parsing: number) =>
     newMessage({ ...uplink, parsingCost: parsing }, delivery, newUuid);
+});
+
+/** Devices of the account that each open an alarm. */
+const signalsOf = (accountId: number, count: number): AlarmSignal[] =>
+  Array.from({ length: count }, (_, n) => ({
+    kind: 'heard',
+    device: device(1_000 * accountId + n, accountId),
+    arrivedTs: 0 as WallMs,
+    sIds: [],
+  }));
+
+describe('an account with a storm of alarms', () => {
+  const idsOf = (queues: DeviceQueues, from: 'readyDevices' | 'readyStorms') =>
+    fragmentIds(takeBatch(queues, 100, queues[from]));
+
+  it('has turns of its own, also for what waits already', () => {
+    const queues = new DeviceQueues(10);
+    queues.add(queues.queueOf(device(1, 1)), measurementsFragment('before', 1));
+    queues.add(queues.queueOf(device(2, 2)), measurementsFragment('other', 1));
+    queues.noteStorms(signalsOf(1, 32), 0);
+    queues.add(queues.queueOf(device(3, 1)), measurementsFragment('after', 1));
+    expect(queues.othersWait(2)).toBe(true);
+    expect(idsOf(queues, 'readyDevices')).toEqual(['other']);
+    expect(idsOf(queues, 'readyStorms')).toEqual(['after', 'before']);
+  });
+
+  it('waits with the others again ten seconds after the last one', () => {
+    const queues = new DeviceQueues(10);
+    queues.noteStorms(signalsOf(1, 32), 0);
+    queues.noteStorms(signalsOf(2, 32), 5_000);
+    queues.noteStorms(signalsOf(1, 32), 6_000);
+    queues.noteStorms([], 15_500);
+    for (const id of [1, 2])
+      queues.add(queues.queueOf(device(id, id)), measurementsFragment(`${id}`, 1));
+    expect(idsOf(queues, 'readyStorms')).toEqual(['1']);
+    expect(idsOf(queues, 'readyDevices')).toEqual(['2']);
+  });
+
+  it('is none with few alarms in a transaction, or with measurements that are only late', () => {
+    const queues = new DeviceQueues(10);
+    queues.noteStorms(signalsOf(1, 31), 0);
+    queues.noteStorms(
+      signalsOf(1, 100).map(({ device, arrivedTs }) => ({
+        kind: 'late',
+        device,
+        arrivedTs,
+        senses: [],
+      })),
+      0,
+    );
+    queues.add(queues.queueOf(device(1)), measurementsFragment('a', 1));
+    expect(queues.readyStorms.size).toBe(0);
+  });
+
+  it('has its messages withdrawn from where they wait', () => {
+    const queues = new DeviceQueues(10);
+    const failures: string[] = [];
+    queues.add(queues.queueOf(device(1)), measurementsFragment('a', 1, failures));
+    queues.noteStorms(signalsOf(1, 32), 0);
+    queues.withdraw(1);
+    expect(failures).toEqual(['a']);
+    expect([queues.readyDevices.size, queues.readyStorms.size, queues.waiting]).toEqual([0, 0, 0]);
+  });
 });
 
 describe('queues that are forgotten', () => {

@@ -26,8 +26,11 @@ describe('an action on many devices', () => {
       done: 41,
       of: 41,
       failed: [{ deviceAuthUuid: stranger, reason: 'no-such-device' }],
+      kept: 0,
       startedTs: expect.any(Number),
       endedTs: expect.any(Number),
+      by: 'session',
+      undo: { action: 'unlabel', untilTs: expect.any(Number) },
       timestamp: expect.any(Number),
     });
     const labels = await world.labelsByUuid();

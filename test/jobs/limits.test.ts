@@ -63,7 +63,9 @@ test('other limits reach the devices that have the purposes, once each, and are 
     action: 'limits',
     done: 25,
     of: 25,
-    failed: [{ deviceAuthUuid: other, deviceName: expect.any(String), reason: 'changed' }],
+    failed: [],
+    kept: 1,
+    keptDevices: [{ deviceAuthUuid: other, deviceName: expect.any(String), reason: 'changed' }],
   });
   expect(job).not.toHaveProperty('labels');
   const changed = await limitsOf([later, ...same]);
@@ -82,8 +84,9 @@ test('other limits reach the devices that have the purposes, once each, and are 
   const back = await world.act({ action: 'restore', jobId: started.body['jobId'] });
   const restored = await world.finished(back);
   // What the job left alone is left alone.
-  expect(restored['failed']).toMatchObject([{ deviceAuthUuid: later, reason: 'changed' }]);
-  expect(restored['failed']).toHaveLength(1);
+  expect(restored['failed']).toEqual([]);
+  expect(restored['keptDevices']).toMatchObject([{ deviceAuthUuid: later, reason: 'changed' }]);
+  expect(restored['keptDevices']).toHaveLength(1);
   const isGts = async (of: string[]) => new Set((await limitsOf(of)).map(({ isGt }) => isGt));
   expect(await isGts(same)).toEqual(new Set([20]));
   expect(await isGts([other, later])).toEqual(new Set([8]));
@@ -229,7 +232,8 @@ test('several profiles and devices without one get their limits in one job, with
   ]);
   const started = await world.act(body);
   const job = await world.finished(started);
-  expect(job).toMatchObject({ done: 7, failed: [{ deviceAuthUuid: other, reason: 'changed' }] });
+  expect(job).toMatchObject({ done: 7, failed: [] });
+  expect(job['keptDevices']).toMatchObject([{ deviceAuthUuid: other, reason: 'changed' }]);
   expect(job['pIds']).toHaveLength(3);
   const isGts = async () => {
     const found = new Map<string, number>();

@@ -79,6 +79,7 @@ test('a profile reaches many devices, and each gets its own former one back, unl
   const started = await world.act(body);
   const job = await world.finished(started);
   expect(job).toMatchObject({ action: 'profile', done: 25, failed: [], purposes: ['above 9'] });
+  expect(job['keptDevices']).toMatchObject([{ deviceAuthUuid: same, reason: 'unchanged' }]);
   const changed = await profilesOf(uuids);
   expect(changed.map((one) => one?.names)).toEqual(uuids.map(() => ['above 9']));
   // One profile for all, except for the device that had these purposes already.
@@ -105,10 +106,10 @@ test('a profile reaches many devices, and each gets its own former one back, unl
   await install([late], purpose(9));
   const undone = await world.act({ action: 'restore', jobId: started.body['jobId'] });
   const back = await world.finished(undone);
-  const failed = (back['failed'] as { deviceAuthUuid: string }[]).toSorted((a, b) =>
+  const kept = (back['keptDevices'] as { deviceAuthUuid: string }[]).toSorted((a, b) =>
     a.deviceAuthUuid < b.deviceAuthUuid ? -1 : 1,
   );
-  expect(failed).toEqual(
+  expect(kept).toEqual(
     [other, late]
       .toSorted()
       .map((deviceAuthUuid) => expect.objectContaining({ deviceAuthUuid, reason: 'changed' })),

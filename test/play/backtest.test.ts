@@ -59,6 +59,13 @@ async function backtest(body: object): Promise<Line[]> {
     });
 }
 
+/** More than 8 for ten minutes. */
+const long = (sId: string) => {
+  const threshold = { forMs: 10 * minuteMs };
+  const causes = [{ sId, threshold, thresholds: { isGt: 8 } }];
+  return { eventLog: true, causes, actions: { alarm: true } };
+};
+
 const of = (lines: Line[], kind: string) => lines.filter((line) => line.kind === kind);
 const end = start + 60 * minuteMs;
 
@@ -160,6 +167,41 @@ test('two profiles differ where only one has an alarm, or where it began earlier
     { ...at, of: 'alarm', ts: start + 10 * minuteMs, earlierMs: 3 * minuteMs },
     { ...at, of: 'alarm', ts: start + 40 * minuteMs, only: 'candidate' },
   ]);
+});
+
+test('two profiles are played on one reading, each on its own senses', async () => {
+  const { deviceAuthUuid } = await register();
+  await measured(deviceAuthUuid, [
+    [0, 9],
+    [20, 1],
+    [30, 9],
+    [59, 9],
+  ]);
+  const values: Measured[] = [
+    [5, 9],
+    [25, 1],
+  ];
+  await measureAt(db, { uuid: deviceAuthUuid, sId: '0x02', start, values });
+  const purposeOf = (sIds: string[]) => {
+    const [state, events] = [{ stId: 1 }, sIds.map((sId, n) => ({ evId: n + 1, ...long(sId) }))];
+    return { purposes: [{ ...warm(8), states: [{ ...state, events }] }] };
+  };
+  const [one, both] = [purposeOf(['0x01']), purposeOf(['0x01', '0x02'])];
+  const asked = { devices: [deviceAuthUuid], start, end };
+  for (const [candidate, against, only] of [
+    [one, both, 'against'],
+    [both, one, 'candidate'],
+  ] as const) {
+    const alone = await backtest({ ...asked, candidate });
+    const lines = await backtest({ ...asked, candidate, against });
+    for (const kind of ['firing', 'alarm']) expect(of(lines, kind)).toEqual(of(alone, kind));
+    const evId2 = { evId: 2, only, ts: start + 15 * minuteMs };
+    expect(of(lines, 'difference')).toMatchObject([
+      { of: 'firing', ...evId2 },
+      { of: 'alarm', ...evId2 },
+    ]);
+    expect(of(lines, 'device')).toMatchObject([{ values: 6 }]);
+  }
 });
 
 test('the installed profile on live values does what was recorded', async () => {

@@ -5,14 +5,19 @@ export const minuteMs = 60_000;
 /** Minutes after a start, a value, and how many minutes later it arrived. */
 export type Measured = [minute: number, val: number, late?: number];
 
-/** Stores values of 0x01, as they came. */
+/** Stores values of a sense, as they came. */
 export async function measureAt(
   db: Sql,
-  { uuid, start, values }: { uuid: string; start: number; values: Measured[] },
+  {
+    uuid,
+    sId = '0x01',
+    start,
+    values,
+  }: { uuid: string; sId?: string; start: number; values: Measured[] },
 ): Promise<void> {
   await db.query(
     `with one as (
-       insert into series (device_id, s_id) select id, '0x01' from device where uuid = $1
+       insert into series (device_id, s_id) select id, $5 from device where uuid = $1
        on conflict (device_id, s_id) do update set s_id = excluded.s_id returning id
      )
      insert into measurement (series_id, ts, val, arrived)
@@ -23,6 +28,7 @@ export async function measureAt(
       values.map(([minute]) => start + minute * minuteMs),
       values.map(([, val]) => val),
       values.map(([minute, , late = 0]) => start + (minute + late) * minuteMs),
+      sId,
     ],
   );
 }

@@ -21,6 +21,8 @@ import {
   undo,
   withAt,
 } from '../../../src/console/web/pages/rules/document.ts';
+import { linesOf, listAlarms } from '../../../src/console/web/pages/rules/tried.ts';
+import type { BacktestLine } from '../../../src/play/schema.ts';
 import { Cause, Purpose } from '../../../src/contract/purpose.ts';
 
 const folder = new URL('../../../examples/', import.meta.url);
@@ -222,4 +224,54 @@ test('what was recorded is about a rule if the device had it then, and no other 
   expect(isOn([span(201, null, own)], rule, during)).toBe(false);
   expect(isOn([span(150, null, { puId: 3 })], rule, during)).toBe(false);
   expect(isOn([span(150, null, { puId: 3 })], ruleOf({ puId: 3 }), during)).toBe(true);
+});
+
+describe('the alarms of a backtest', () => {
+  const at = { puId: 1, stId: 1, evId: 1 };
+  const alarm = (deviceAuthUuid: string, sinceTs: number, closedTs: number | null) =>
+    ({
+      kind: 'alarm',
+      deviceAuthUuid,
+      ...at,
+      sinceTs,
+      lastFiringTs: sinceTs,
+      firings: 1,
+      beganTs: sinceTs - 10,
+      overTs: closedTs,
+      closedTs,
+      closedBy: null,
+    }) satisfies BacktestLine;
+  const differs = (
+    deviceAuthUuid: string,
+    ts: number,
+    how: { only?: 'candidate' | 'against'; earlierMs?: number; puId?: number },
+  ) =>
+    ({ kind: 'difference', of: 'alarm', deviceAuthUuid, ...at, ts, ...how }) satisfies BacktestLine;
+  const lines = [
+    alarm('a', 1_000, 2_000),
+    alarm('a', 5_000, null),
+    alarm('b', 3_000, 4_000),
+    alarm('c', 3_500, 4_000),
+    differs('a', 5_000, { only: 'candidate' }),
+    differs('a', 2_500, { only: 'against' }),
+    // Another rule of the device.
+    differs('a', 2_600, { only: 'against', puId: 2 }),
+    differs('b', 3_000, { earlierMs: 720_000 }),
+    // It did not have the rule then.
+    differs('c', 3_500, { only: 'candidate' }),
+  ];
+
+  test('are those of both sides, each with what became of it', () => {
+    const alarms = listAlarms(lines, { puId: 1, isCompared: (uuid) => uuid !== 'c' });
+    expect(
+      alarms.map(({ uuid, from, until, fate, earlierMs }) => [uuid, from, until, fate, earlierMs]),
+    ).toEqual([
+      ['a', 990, 2_000, 'same', 0],
+      ['a', 2_500, null, 'against', 0],
+      ['b', 2_990, 4_000, 'moved', 720_000],
+      ['c', 3_490, 4_000, null, 0],
+      ['a', 4_990, null, 'candidate', 0],
+    ]);
+    expect(linesOf(lines, 'alarm')).toHaveLength(4);
+  });
 });

@@ -36,19 +36,20 @@ export const listVersions = async (uuid: string, signal?: AbortSignal): Promise<
 /** More would help nobody who reads them. */
 const mostLines = 20_000;
 
-/** What a rule would have done on devices; compared with what was recorded, if `isCompared`. */
+/** Of devices, in a range of arrival, ms; `against`: null compares with nothing. */
+type Tried = {
+  uuids: readonly string[];
+  start: number;
+  end: number;
+  against: 'recorded' | { purposes: readonly unknown[] } | null;
+};
+
+/** What a rule would have done on devices, and how that differs. */
 export const tryRule = (
   rule: unknown,
-  {
-    uuids,
-    start,
-    end,
-    isCompared,
-  }: { uuids: readonly string[]; start: number; end: number; isCompared: boolean },
+  { uuids, ...asked }: Tried,
   signal?: AbortSignal,
 ): Promise<BacktestLine[]> => {
-  const candidate = { purposes: [rule] };
-  const against = isCompared ? 'recorded' : null;
-  const body = { candidate, against, devices: uuids, start, end };
+  const body = { candidate: { purposes: [rule] }, devices: uuids, ...asked };
   return callLines('/v2/backtests', { body, signal }, mostLines);
 };

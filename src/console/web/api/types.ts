@@ -6,7 +6,7 @@ export type { RefusedLoginList, RemovedLoginList } from '../../../devices/schema
 export type { RejectionList } from '../../../devices/schema.ts';
 export type { LabelList } from '../../../devices/actions.ts';
 export type { ActionPreview, DeviceAction } from '../../../devices/actions-schema.ts';
-export type { Job, JobList } from '../../../jobs/jobs.ts';
+export type { Job, JobList } from '../../../jobs/schema.ts';
 export type { ErrorCode } from '../../../errors.ts';
 export type { RejectionReason } from '../../../contract/uplink.ts';
 export type { OverStat } from '../../../contract/values.ts';

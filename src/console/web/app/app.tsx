@@ -40,6 +40,7 @@ function pageOf([first, second, ...more]: string[]): ComponentChildren {
   if (first === 'watch' && second !== undefined)
     return <Lazy key={`watch/${second}`} load={loadWatch} uuid={second} />;
   if (first === 'map' && second === undefined) return <Lazy key="map" load={loadMap} />;
+  if (first === 'actions' && second === undefined) return <Lazy key="actions" load={loadActions} />;
   if (first === 'profiles' && second === undefined)
     return <Lazy key="profiles" load={loadProfiles} />;
   if (first === 'rules')
@@ -64,6 +65,8 @@ const loadAccount = async (): Promise<Page> =>
 const loadWatch = async (): Promise<Page> =>
   (await import('../pages/watch/watch-page.tsx')).WatchPage;
 const loadMap = async (): Promise<Page> => (await import('../pages/map/map-page.tsx')).MapPage;
+const loadActions = async (): Promise<Page> =>
+  (await import('../pages/fleet/actions-page.tsx')).ActionsPage;
 const loadProfiles = async (): Promise<Page> =>
   (await import('../pages/profiles/profiles-page.tsx')).ProfilesPage;
 const loadRules = async (): Promise<Page> =>

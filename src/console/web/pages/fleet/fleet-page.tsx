@@ -58,6 +58,9 @@ export function FleetPage() {
           <Link to="profiles" class="link">
             {t('fleet.profiles')}
           </Link>
+          <Link to="actions" class="link">
+            {t('jobs.title')}
+          </Link>
         </p>
         <Link to="add" class="button button-main head-action">
           <Icon name="plus" />

@@ -13,57 +13,81 @@ import {
 import { type AlarmAction, startAlarmAction } from '../../api/events.ts';
 import { listLatest } from '../../api/measurements.ts';
 import type { DeviceAction, Job } from '../../api/types.ts';
-import { clock, now } from '../../app/now.ts';
+import { clock } from '../../app/now.ts';
 import { accountOf } from '../../app/session.ts';
 import { readOpenAlarms } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered, Problem } from '../../parts/panel.tsx';
 import { Ago } from '../../parts/status.tsx';
-import { formatNumber, formatTime, formatValue } from '../../text/format.ts';
+import { formatFullTime, formatNumber, formatTime, formatValue } from '../../text/format.ts';
 import { count, t, tryText } from '../../text/t.ts';
 
-/** Actions on many devices, or on many alarms, that are running or ended a short time ago. */
+/**
+ * Actions on many devices, or on many alarms, that are running, ended a short time ago or can be undone; and the way to
+ * all of them.
+ */
 export function JobsPanel({ of }: { of: 'devices' | 'alarms' }) {
   useEffect(followJobs, []);
-  const own = jobs.value.filter((job) => isOnAlarms(job) === (of === 'alarms'));
+  const own = jobs.value.filter(
+    (job) => isShown(job, clock.value) && isOnAlarms(job) === (of === 'alarms'),
+  );
   if (own.length === 0) return null;
   const running = own.filter(({ state }) => state === 'running');
   const ended = own.filter(({ state }) => state !== 'running');
   // What ended a while ago takes a line, unless somebody must know of it.
-  const isNews = ({ endedTs = 0, failures }: JobEntry) =>
-    failures > 0 || endedTs > clock.value - newsMs;
+  const isNews = ({ endedTs = 0, failures, undoneBy }: JobEntry) =>
+    undoneBy === undefined && (failures > 0 || endedTs > clock.value - newsMs);
   const news = ended.slice(0, 1).filter(isNews);
   const earlier = ended.slice(news.length);
   const shown = [...running, ...news];
   return (
     <section class="panel panel-flush jobs" aria-label={t('jobs.title')}>
-      {shown.length > 0 && <List of={shown} />}
+      {shown.length > 0 && <JobList of={shown} canDismiss />}
       {earlier.length > 0 && (
         <details class="jobs-earlier">
           <summary>{count('jobs.earlier', earlier.length)}</summary>
-          <List of={earlier} />
+          <JobList of={earlier} canDismiss />
+          <p class="job">
+            <Link to="actions" class="link">
+              {t('jobs.all')}
+            </Link>
+          </p>
         </details>
       )}
     </section>
   );
 }
 
-function List({ of }: { of: readonly JobEntry[] }) {
+/** All actions on devices and alarms that the service remembers, the newest first; undefined until they are known. */
+export function useJobs(): { all: readonly JobEntry[] | undefined } {
+  useEffect(followJobs, []);
+  return { all: isKnown.value ? jobs.value : undefined };
+}
+
+type JobListProps = {
+  of: readonly JobEntry[];
+  /** Whether each can be taken off the page. */
+  canDismiss?: boolean;
+};
+
+/** Actions on many devices or alarms: how many, who, when, what failed, and what undoes them. */
+export function JobList({ of, canDismiss = false }: JobListProps) {
   return (
     <ul>
       {of.map((job) => (
-        <JobView key={job.jobId} job={job} />
+        <JobView key={job.jobId} job={job} canDismiss={canDismiss} />
       ))}
     </ul>
   );
 }
 
-/** Running and recent jobs, also those that another page started. */
+/** All jobs that the service remembers, also those that another page started; backtests change nothing. */
 const jobs = signal<JobEntry[]>([]);
+const isKnown = signal(false);
 
-/** Jobs that somebody has dismissed. */
-const dismissed = new Set<string>();
+/** Jobs that somebody has dismissed: they are still on the page of all. */
+const dismissed = signal<ReadonlySet<string>>(new Set());
 const shownMs = 15 * 60_000;
 const newsMs = 2 * 60_000;
 
@@ -75,19 +99,22 @@ const whose = computed(() => accountOf()?.accountAuthUuid);
 effect(() => {
   void whose.value;
   jobs.value = [];
+  isKnown.value = false;
 });
+
+/** What can be undone stays for as long. */
+const isShown = ({ jobId, endedTs, undo }: JobEntry, nowTs: number): boolean =>
+  !dismissed.value.has(jobId) &&
+  (endedTs === undefined || endedTs > nowTs - shownMs || (undo?.untilTs ?? 0) > nowTs);
 
 async function readJobs(signal?: AbortSignal): Promise<void> {
   const before = jobs.peek();
-  const all = await listJobs(signal);
-  const shown = all.filter(
-    ({ jobId, endedTs }) =>
-      !dismissed.has(jobId) && (endedTs === undefined || endedTs > now() - shownMs),
-  );
-  jobs.value = shown;
+  const read = (await listJobs(signal)).filter(({ action }) => action !== 'backtest');
+  jobs.value = read;
+  isKnown.value = true;
   const isRunning = (of: JobEntry[], jobId: string) =>
     of.some((job) => job.jobId === jobId && job.state === 'running');
-  if (!before.some(({ jobId }) => isRunning(before, jobId) && !isRunning(shown, jobId))) return;
+  if (!before.some(({ jobId }) => isRunning(before, jobId) && !isRunning(read, jobId))) return;
   reload('fleet/');
   reload('labels');
   reload('alarms/');
@@ -95,8 +122,7 @@ async function readJobs(signal?: AbortSignal): Promise<void> {
 }
 
 function dismiss(jobId: string): void {
-  dismissed.add(jobId);
-  jobs.value = jobs.value.filter((job) => job.jobId !== jobId);
+  dismissed.value = new Set([...dismissed.value, jobId]);
 }
 
 /** Starts a job, and shows it at once. */
@@ -146,40 +172,17 @@ function followJobs(): () => void {
 const alarmActions = ['acknowledge', 'close', 'reopen', 'snooze', 'unsnooze'];
 const isOnAlarms = ({ action }: Pick<JobEntry, 'action'>) => alarmActions.includes(action);
 
-/** How long the service takes back that an alarm was closed. */
-const reopenMs = 60_000;
-
-/** What undoes a job; null: nothing does, as with removed devices, or it is too late. */
-function undoOf({ jobId, action, labels, endedTs = 0 }: JobEntry): (() => Promise<void>) | null {
-  const named = labels ? { labels } : {};
-  switch (action) {
-    case 'label':
-      return () => begin({ action: 'unlabel', jobId, ...named });
-    case 'unlabel':
-      return () => begin({ action: 'label', jobId, ...named });
-    case 'mute':
-      return () => begin({ action: 'unmute', jobId });
-    case 'limits':
-    case 'profile':
-    case 'label-limits':
-    case 'restore':
-      return () => begin({ action: 'restore', jobId });
-    case 'snooze':
-      return () => beginOnAlarms({ action: 'unsnooze', jobId });
-    case 'close':
-      return clock.value - endedTs < reopenMs
-        ? () => beginOnAlarms({ action: 'reopen', jobId })
-        : null;
-    default:
-      return null;
-  }
+/** Starts what takes a job back. */
+function takeBack({ jobId, action, labels }: JobEntry, by: string): Promise<void> {
+  return isOnAlarms({ action })
+    ? beginOnAlarms({ action: by as AlarmAction['action'], jobId })
+    : begin({ action: by as DeviceAction['action'], jobId, ...(labels ? { labels } : {}) });
 }
 
-/** A job's progress and failures, and buttons to stop or undo it. */
-function JobView({ job }: { job: JobEntry }) {
+/** A job's progress, who started it, what failed, and buttons to stop or undo it. */
+function JobView({ job, canDismiss }: { job: JobEntry; canDismiss: boolean }) {
   const [error, setError] = useState<unknown>(null);
-  const { jobId, state, done, of, failures, endedTs } = job;
-  const takeBack = undoOf(job);
+  const { jobId, state, done, of, failures, kept, endedTs, undo, undoneBy } = job;
   const run = async (work: () => Promise<unknown>) => {
     setError(null);
     await work().catch(setError);
@@ -189,18 +192,18 @@ function JobView({ job }: { job: JobEntry }) {
       await stopJob(jobId);
       await readJobs();
     });
-  const undo = () =>
-    run(async () => {
-      await takeBack?.();
-      dismiss(jobId);
-    });
+  const canUndo = undo !== undefined && undo.untilTs > clock.value;
   const text = sayJob(job);
   return (
     <li class="job">
       <div class="job-line">
         <p class="job-text">
           {state !== 'running' && <Icon name={failures > 0 ? 'warn' : 'check'} />}
-          <span>{text}</span>
+          <span>
+            {text}
+            {undoneBy !== undefined && <span class="tag">{t('jobs.undone')}</span>}
+            {!canDismiss && <span class="fine job-by">{sayBy(job)}</span>}
+          </span>
           {endedTs !== undefined && <Ago ts={endedTs} />}
         </p>
         {state === 'running' ? (
@@ -209,14 +212,23 @@ function JobView({ job }: { job: JobEntry }) {
           </button>
         ) : (
           <>
-            {takeBack && done > failures && (
-              <button type="button" class="button" onClick={() => void undo()}>
-                {t('jobs.undo')}
+            {canUndo && (
+              <>
+                <span class="fine">{t('jobs.undoUntil', { time: formatTime(undo.untilTs) })}</span>
+                <button
+                  type="button"
+                  class="button"
+                  onClick={() => void run(() => takeBack(job, undo.action))}
+                >
+                  {t('jobs.undo')}
+                </button>
+              </>
+            )}
+            {canDismiss && (
+              <button type="button" class="button" onClick={() => dismiss(jobId)}>
+                {t('jobs.dismiss')}
               </button>
             )}
-            <button type="button" class="button" onClick={() => dismiss(jobId)}>
-              {t('jobs.dismiss')}
-            </button>
           </>
         )}
       </div>
@@ -228,22 +240,32 @@ function JobView({ job }: { job: JobEntry }) {
           </span>
         </div>
       )}
-      {failures > 0 && (
-        <details class="job-failures">
-          <summary>
-            {count(isOnAlarms(job) ? 'jobs.failedAlarms' : 'jobs.failed', failures)}
-          </summary>
-          <Failures jobId={jobId} failures={failures} />
-        </details>
-      )}
+      <Named
+        job={job}
+        number={failures}
+        title={count(isOnAlarms(job) ? 'jobs.failedAlarms' : 'jobs.failed', failures)}
+        pick={({ failed }) => failed}
+      />
+      <Named
+        job={job}
+        number={kept}
+        title={count('jobs.kept', kept)}
+        pick={({ keptDevices = [] }) => keptDevices}
+      />
       {error !== null && <Problem error={error} />}
     </li>
   );
 }
 
+/** Who started it, and when. */
+function sayBy({ by, keyName, startedTs }: JobEntry): string {
+  const who = keyName === undefined ? t(`audit.by.${by}`) : t('jobs.byKey', { name: keyName });
+  return `${formatFullTime(startedTs)}, ${who}`;
+}
+
 /** What a job does or has done, and with how many devices. */
 function sayJob({ action, labels = [], untilTs, purposes = [], ...job }: JobEntry): string {
-  const { state, done, of, failures } = job;
+  const { state, done, of, failures, kept } = job;
   const label = labels.join(', ');
   const tense = state === 'running' ? 'running' : 'done';
   const what = (() => {
@@ -274,7 +296,7 @@ function sayJob({ action, labels = [], untilTs, purposes = [], ...job }: JobEntr
         return action;
     }
   })();
-  const number = state === 'running' ? of : done - failures;
+  const number = state === 'running' ? of : done - failures - kept;
   const text = `${what}: ${count(isOnAlarms({ action }) ? 'jobs.alarms' : 'fleet.devices', number)}`;
   return state === 'stopped' ? `${text} (${t('jobs.stopped')})` : text;
 }
@@ -301,7 +323,7 @@ function FailedAlarms({ alarms }: FailedAlarmsProps) {
       {alarms.map((alarm) => (
         <li key={alarm.alarmId}>
           {alarm.deviceAuthUuid !== undefined && (
-            <FailedDevice uuid={alarm.deviceAuthUuid} name={alarm.deviceName} />
+            <NamedDevice uuid={alarm.deviceAuthUuid} name={alarm.deviceName} />
           )}{' '}
           {alarm.eventName && <strong>{alarm.eventName}</strong>}{' '}
           {tryText(`jobs.reason.${alarm.reason}`, alarm.reason)} {say(alarm).join(', ')}
@@ -312,32 +334,55 @@ function FailedAlarms({ alarms }: FailedAlarmsProps) {
 }
 
 /** A link to a device; of one that is no longer there, its identifier. */
-function FailedDevice({ uuid, name }: { uuid: string; name: string | undefined }) {
+function NamedDevice({ uuid, name }: { uuid: string; name: string | undefined }) {
   if (name === undefined) return <code>{uuid}</code>;
   return <Link to={`devices/${uuid}`}>{name.trim() || t('fleet.unnamed')}</Link>;
 }
 
-const shown = 100;
+const mostShown = 100;
 
-/** Which devices or alarms failed, and why. */
-function Failures({ jobId, failures }: { jobId: string; failures: number }) {
-  const query = useQuery(`job/${jobId}/${failures}`, (signal) => getJob(jobId, signal));
+type NamedProps = {
+  job: JobEntry;
+  number: number;
+  title: string;
+  pick: (job: Job) => readonly { deviceAuthUuid: string; deviceName?: string; reason: string }[];
+};
+
+/** Which devices or alarms did not change, and why; nothing if there are none. */
+function Named({ job, number, title, pick }: NamedProps) {
+  const [isOpen, setIsOpen] = useState(false);
+  if (number === 0) return null;
+  return (
+    <details class="job-failures" onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
+      <summary>{title}</summary>
+      {isOpen && <Names job={job} number={number} pick={pick} />}
+    </details>
+  );
+}
+
+function Names({ job: { jobId, failures, kept }, number, pick }: Omit<NamedProps, 'title'>) {
+  const query = useQuery(`job/${jobId}/${failures}/${kept}`, (signal) => getJob(jobId, signal));
   return (
     <Answered query={query}>
-      {({ failed, failedAlarms = [] }) => (
-        <>
-          <ul class="failures">
-            <FailedAlarms alarms={failedAlarms.slice(0, shown)} />
-            {failed.slice(0, shown).map(({ deviceAuthUuid, deviceName, reason }) => (
-              <li key={deviceAuthUuid}>
-                <FailedDevice uuid={deviceAuthUuid} name={deviceName} />{' '}
-                {tryText(`jobs.reason.${reason}`, reason)}
-              </li>
-            ))}
-          </ul>
-          {failures > shown && <p class="fine">{count('fleet.more', failures - shown)}</p>}
-        </>
-      )}
+      {(job) => {
+        const devices = pick(job);
+        // Only failures are of alarms.
+        const alarms = devices === job.failed ? (job.failedAlarms ?? []) : [];
+        return (
+          <>
+            <ul class="failures">
+              <FailedAlarms alarms={alarms.slice(0, mostShown)} />
+              {devices.slice(0, mostShown).map(({ deviceAuthUuid, deviceName, reason }) => (
+                <li key={deviceAuthUuid}>
+                  <NamedDevice uuid={deviceAuthUuid} name={deviceName} />{' '}
+                  {tryText(`jobs.reason.${reason}`, reason)}
+                </li>
+              ))}
+            </ul>
+            {number > mostShown && <p class="fine">{count('fleet.more', number - mostShown)}</p>}
+          </>
+        );
+      }}
     </Answered>
   );
 }

@@ -84,6 +84,13 @@ export function pathOf({ states }: Rule, { stId, evId }: Selected): Path | null 
   return e < 0 ? null : ['states', s, 'events', e];
 }
 
+/** The first event, or the first state if that has none; null: there is no state. */
+export const firstOf = ({ states }: Rule): Selected | null => {
+  const [state] = states;
+  const [event] = state?.events ?? [];
+  return state ? { stId: state.stId, ...(event ? { evId: event.evId } : {}) } : null;
+};
+
 /** The lowest number that none of them has. */
 export function freeNumber(taken: readonly number[]): number {
   let number = 1;

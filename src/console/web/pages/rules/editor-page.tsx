@@ -1,49 +1,33 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
-import { getConfiguration, listDevices, sensesOf } from '../../api/devices.ts';
-import { ApiError } from '../../api/request.ts';
-import { addPurpose, getPurpose, replacePurpose } from '../../api/rules.ts';
-import type { Purpose, Sense } from '../../api/types.ts';
-import { navigate, queryOf, setQuery } from '../../app/router.ts';
-import { Dialog } from '../../parts/dialog.tsx';
+import { getPurpose } from '../../api/rules.ts';
 import { BackLink, Link } from '../../parts/link.tsx';
-import { Answered, Empty, lazyPart, Problem, say } from '../../parts/panel.tsx';
+import { Answered, Empty } from '../../parts/panel.tsx';
 import { formatTime } from '../../text/format.ts';
-import { t } from '../../text/t.ts';
-import type { Diagram as DiagramPart } from './diagram.tsx';
+import { type Chosen, useDevices } from './devices-choice.tsx';
 import {
-  addEvent,
-  addState,
   beginHistory,
   edit,
+  firstOf,
   type History,
-  type Members,
-  pathOf,
   readRule,
   redo,
-  remove,
   type Rule,
-  type Selected,
   undo,
-  valueAt,
   withAt,
 } from './document.ts';
-import { sayDoes, sayWhen } from '../device/purposes.tsx';
 import { type Draft, isNew, keepDraft, readDraft } from './draft.ts';
-import { EventForm, isBelow, nameOfState } from './event-form.tsx';
-import { Tick } from './fields.tsx';
+import { isBelow } from './event-form.tsx';
 import { FindingsAt, useChecked } from './findings.tsx';
 import { InstallDialog } from './install-dialog.tsx';
 import { JsonPanel } from './json-panel.tsx';
-import { StateCard } from './states.tsx';
+import { SampleDevice, useSample, useSenses } from './sample.tsx';
+import { SaveDialog } from './save-dialog.tsx';
+import { SelectedForm } from './selected-form.tsx';
+import { States } from './states.tsx';
 import { text } from './texts.ts';
 import { Try } from './try.tsx';
 import { Versions } from './versions.tsx';
-
-// It brings a library that lays out graphs.
-const Diagram = lazyPart<Parameters<typeof DiagramPart>[0]>(
-  async () => (await import('./diagram.tsx')).Diagram,
-);
 
 /** What is stored of a rule, and its version. */
 type Stored = { rule: Rule; tag: string };
@@ -89,12 +73,6 @@ function StoredRule({ uuid, draft }: { uuid: string; draft: Draft | null }) {
 
 type EditorProps = { id: string; stored: Stored | null; draft: Draft | null };
 
-const firstOf = ({ states }: Rule): Selected | null => {
-  const [state] = states;
-  const [event] = state?.events ?? [];
-  return state ? { stId: state.stId, ...(event ? { evId: event.evId } : {}) } : null;
-};
-
 function Editor({ id, stored: first, draft }: EditorProps) {
   // What comes later changes nothing here: saving says so if somebody else has saved.
   const [stored, setStored] = useState(first);
@@ -104,13 +82,18 @@ function Editor({ id, stored: first, draft }: EditorProps) {
   const [selected, setSelected] = useState(() => firstOf(history.now));
   const [isSaving, setIsSaving] = useState(false);
   const [isInstalling, setIsInstalling] = useState(false);
-  const { data: devices = [] } = useDevices();
   const { now: rule } = history;
   const isChanged = stored === null || JSON.stringify(stored.rule) !== JSON.stringify(rule);
   useEffect(() => keepDraft(id, isChanged ? { rule, tag } : null), [id, rule, tag, isChanged]);
-  useUndoKeys(setHistory);
+  useKeys(setHistory, () => isChanged && setIsSaving(true));
+  const heading = useRef<HTMLHeadingElement>(null);
+  // Whoever comes by the keyboard, from a list or a dialog that is gone, begins here.
+  useLayoutEffect(() => {
+    if (document.activeElement === document.body) heading.current?.focus();
+  }, []);
   const sample = useSample();
   const senses = useSenses(sample);
+  const [chosen, setChosen] = useChosen(sample);
   const { findings, purpose } = useChecked(rule);
   const change = (next: Rule, key: string | null = null) =>
     setHistory((before) => edit(before, next, key));
@@ -124,7 +107,9 @@ function Editor({ id, stored: first, draft }: EditorProps) {
   return (
     <>
       <div class="head">
-        <h1>{nameNow || text('rules.unnamed')}</h1>
+        <h1 ref={heading} tabIndex={-1}>
+          {nameNow || text('rules.unnamed')}
+        </h1>
         <div class="rule-tools">
           <button
             type="button"
@@ -154,7 +139,7 @@ function Editor({ id, stored: first, draft }: EditorProps) {
             <button
               type="button"
               class="button"
-              disabled={isChanged || devices.length === 0}
+              disabled={isChanged || sample === ''}
               onClick={() => setIsInstalling(true)}
             >
               {text('rules.install')}
@@ -205,10 +190,9 @@ function Editor({ id, stored: first, draft }: EditorProps) {
         />
       </div>
       <Try
-        key={sample}
-        {...{ rule, selected, senses }}
-        uuid={sample}
+        {...{ rule, selected, senses, chosen }}
         stored={stored?.rule ?? null}
+        onChoose={setChosen}
         onChange={change}
       />
       <JsonPanel rule={rule} onChange={change} />
@@ -224,12 +208,7 @@ function Editor({ id, stored: first, draft }: EditorProps) {
         />
       )}
       {isInstalling && (
-        <InstallDialog
-          uuid={id}
-          devices={devices}
-          first={sample}
-          onClose={() => setIsInstalling(false)}
-        />
+        <InstallDialog uuid={id} first={chosen} onClose={() => setIsInstalling(false)} />
       )}
       {isSaving && (
         <SaveDialog
@@ -252,287 +231,33 @@ function Editor({ id, stored: first, draft }: EditorProps) {
 
 const noRule: Rule = { states: [] };
 
-/** Ctrl+Z and Ctrl+Y, also in its fields; not in the JSON, where the browser undoes what was typed. */
-function useUndoKeys(setHistory: (change: (before: History) => History) => void): void {
+/** The devices that the rule is tried on, and installed on then; at first the one whose sensors are shown. */
+function useChosen(sample: string) {
+  const { devices } = useDevices().data ?? { devices: [] };
+  const [chosen, setChosen] = useState<readonly Chosen[] | null>(null);
+  const first = devices.find(({ uuid }) => uuid === sample) ?? { uuid: sample, name: sample };
+  return [chosen ?? (sample === '' ? [] : [first]), setChosen] as const;
+}
+
+/** Ctrl+S; Ctrl+Z and Ctrl+Y, also in its fields, but not in the JSON, where the browser undoes what was typed. */
+function useKeys(
+  setHistory: (change: (before: History) => History) => void,
+  save: () => void,
+): void {
+  const latest = useRef(save);
+  latest.current = save;
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       const { ctrlKey, metaKey, shiftKey, altKey, target } = event;
-      if (!(ctrlKey || metaKey) || altKey || target instanceof HTMLTextAreaElement) return;
-      if (document.querySelector('dialog[open]')) return;
+      if (!(ctrlKey || metaKey) || altKey || document.querySelector('dialog[open]')) return;
       const key = event.key.toLowerCase();
       const step = key === 'z' ? (shiftKey ? redo : undo) : key === 'y' ? redo : null;
-      if (!step) return;
+      if (key === 's') latest.current();
+      else if (step && !(target instanceof HTMLTextAreaElement)) setHistory(step);
+      else return;
       event.preventDefault();
-      setHistory(step);
     };
     addEventListener('keydown', press);
     return () => removeEventListener('keydown', press);
   }, []);
-}
-
-/** The sensors that the rule is written for: those of the device that the URL names, or of the first one. */
-function useSenses(uuid: string): ReadonlyMap<string, Sense> {
-  const { data } = useQuery(`rule-senses/${uuid}`, async (signal) =>
-    uuid === '' ? new Map<string, Sense>() : sensesOf(await getConfiguration(uuid, signal)),
-  );
-  return data ?? new Map<string, Sense>();
-}
-
-const useDevices = () =>
-  useQuery('rule-devices', async (signal) => (await listDevices({}, signal)).body.devices);
-
-function useSample(): string {
-  const asked = queryOf('device');
-  const { data = [] } = useDevices();
-  return asked === '' ? (data[0]?.uuid ?? '') : asked;
-}
-
-/** Whose sensors, units and values the page shows; the rule itself belongs to no device. */
-function SampleDevice() {
-  const { data = [] } = useDevices();
-  const uuid = useSample();
-  if (data.length === 0) return null;
-  return (
-    <label class="field">
-      <span>{text('rules.sample')}</span>
-      <select
-        value={uuid}
-        onChange={({ currentTarget }) =>
-          setQuery({ device: currentTarget.value }, { replace: true })
-        }
-      >
-        {data.every((device) => device.uuid !== uuid) && <option value={uuid}>{uuid}</option>}
-        {data.map((device) => (
-          <option key={device.uuid} value={device.uuid}>
-            {device.name?.trim() || t('fleet.unnamed')}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-type PartProps = {
-  rule: Rule;
-  selected: Selected | null;
-  findings: Parameters<typeof FindingsAt>[0]['of'];
-  onSelect: (selected: Selected) => void;
-  onChange: (rule: Rule, key?: string) => void;
-};
-
-function States({ rule, selected, findings, onSelect, onChange }: PartProps) {
-  const add = (added: { rule: Rule; selected: Selected }) => {
-    onChange(added.rule);
-    onSelect(added.selected);
-  };
-  return (
-    <section class="panel rule-states" aria-label={text('rules.states')}>
-      {rule.states.length > 1 && <Diagram {...{ rule, selected, onSelect }} />}
-      <ul class="state-list">
-        {rule.states.map((state) => (
-          <li key={state.stId} class="state-card">
-            <StateCard
-              rule={rule}
-              state={state}
-              selected={selected}
-              findings={findings}
-              onSelect={onSelect}
-            />
-          </li>
-        ))}
-      </ul>
-      <p>
-        <button
-          type="button"
-          class="link"
-          onClick={() =>
-            add(addState(rule, text('rules.newState', { id: rule.states.length + 1 })))
-          }
-        >
-          {text('rules.addState')}
-        </button>
-      </p>
-    </section>
-  );
-}
-
-function SelectedForm({
-  rule,
-  selected,
-  senses,
-  purpose,
-  findings,
-  onSelect,
-  onChange,
-}: PartProps & { senses: ReadonlyMap<string, Sense>; purpose: Purpose | null }) {
-  const path = selected && pathOf(rule, selected);
-  if (!selected || !path) return <p class="panel muted">{text('rules.selectOne')}</p>;
-  const { stId, evId } = selected;
-  const state = rule.states.find((each) => each.stId === stId);
-  const event = state?.events.find((each) => each.evId === evId);
-  if (!state) return null;
-  const name = `${stId}/${evId ?? ''}`;
-  const [sId = ''] = senses.keys();
-  return (
-    <section class="panel rule-selected" aria-label={text('rules.selected')}>
-      {purpose && <Said purpose={purpose} selected={selected} senses={senses} />}
-      {event ? (
-        <EventForm
-          key={name}
-          rule={rule}
-          event={event}
-          path={path}
-          senses={senses}
-          findings={findings}
-          onChange={(at, value, key) =>
-            onChange(
-              withAt(rule, [...path, ...at], value),
-              key === undefined ? undefined : `${name}/${key}`,
-            )
-          }
-        />
-      ) : (
-        <StateForm rule={rule} state={state} onChange={onChange} />
-      )}
-      <p class="rule-buttons">
-        <button
-          type="button"
-          class="link"
-          onClick={() => {
-            const added = addEvent(rule, selected, { name: text('rules.newEvent'), sId });
-            onChange(added.rule);
-            onSelect(added.selected);
-          }}
-        >
-          {text('rules.addEvent', { state: nameOfState(state) })}
-        </button>
-        <button
-          type="button"
-          class="link link-danger"
-          onClick={() => {
-            onChange(remove(rule, selected));
-            onSelect(event ? { stId } : (firstOf(remove(rule, selected)) ?? { stId }));
-          }}
-        >
-          {text(event ? 'rules.removeEvent' : 'rules.removeState')}
-        </button>
-      </p>
-    </section>
-  );
-}
-
-type SaidProps = { purpose: Purpose; selected: Selected; senses: ReadonlyMap<string, Sense> };
-
-/** All of an event in words, as the page of a device says it. */
-function Said({ purpose, selected: { stId, evId }, senses }: SaidProps) {
-  const state = purpose.states.find((each) => each.stId === stId);
-  const event = state?.events.find((each) => each.evId === evId);
-  if (!event) return null;
-  return (
-    <p class="rule-said">
-      <strong>{sayWhen(event, senses)}</strong>
-      <br />
-      {sayDoes(event, stId, purpose, [purpose])}
-    </p>
-  );
-}
-
-function StateForm({
-  rule,
-  state,
-  onChange,
-}: Pick<PartProps, 'rule' | 'onChange'> & { state: Members & { stId: number } }) {
-  const { stId } = state;
-  const path = pathOf(rule, { stId }) ?? [];
-  const name = valueAt(state, ['name']);
-  return (
-    <div class="form">
-      <label class="field">
-        <span>{text('rules.stateName')}</span>
-        <input
-          value={typeof name === 'string' ? name : ''}
-          maxLength={100}
-          onInput={({ currentTarget: { value } }) =>
-            onChange(
-              withAt(rule, [...path, 'name'], value === '' ? undefined : value),
-              `${stId}/name`,
-            )
-          }
-        />
-      </label>
-      <Tick
-        label={text('rules.begins')}
-        checked={rule['initStId'] === stId}
-        onChange={(next) => next && onChange(withAt(rule, ['initStId'], stId))}
-      />
-      <Tick
-        label={text('rules.global')}
-        checked={state['isGlobal'] === true}
-        onChange={(next) => onChange(withAt(rule, [...path, 'isGlobal'], next ? true : undefined))}
-      />
-    </div>
-  );
-}
-
-type SaveProps = {
-  id: string;
-  rule: Rule;
-  tag: string;
-  onClose: () => void;
-  onSaved: (tag: string) => void;
-};
-
-/** Saves a rule, with the reason; says so if somebody else has changed it since. */
-function SaveDialog({ id, rule, tag, onClose, onSaved }: SaveProps) {
-  const [reason, setReason] = useState('');
-  const [error, setError] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
-  const isBehind = error instanceof ApiError && error.status === 412;
-  const save = async (ifMatch: string | undefined) => {
-    setBusy(true);
-    setError(null);
-    try {
-      if (isNew(id)) {
-        const uuid = await addPurpose(rule, reason.trim());
-        keepDraft(id, null);
-        navigate(`rules/${uuid}${location.search}`, { replace: true });
-      } else onSaved(await replacePurpose(id, rule, { tag: ifMatch, reason: reason.trim() }));
-      say(text('rules.isSaved'));
-    } catch (thrown) {
-      setError(thrown);
-      setBusy(false);
-    }
-  };
-  return (
-    <Dialog title={text('rules.saveTitle')} onClose={onClose}>
-      <form
-        class="form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!isBusy) void save(isBehind ? undefined : tag || undefined);
-        }}
-      >
-        <label class="field">
-          <span>{text('rules.reason')}</span>
-          <input
-            name="reason"
-            value={reason}
-            maxLength={500}
-            placeholder={text('rules.reasonHint')}
-            onInput={({ currentTarget }) => setReason(currentTarget.value)}
-          />
-        </label>
-        <p class="fine">{text('rules.saveHint')}</p>
-        {isBehind ? <p class="notice">{text('rules.behind')}</p> : <Problem error={error} />}
-        <div class="dialog-buttons">
-          <button type="button" class="button" onClick={onClose}>
-            {t('common.cancel')}
-          </button>
-          <button type="submit" class="button button-main" disabled={isBusy}>
-            {text(isBehind ? 'rules.overwrite' : 'rules.save')}
-          </button>
-        </div>
-      </form>
-    </Dialog>
-  );
 }

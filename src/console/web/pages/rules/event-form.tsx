@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Sense } from '../../api/types.ts';
 import { Link } from '../../parts/link.tsx';
 import { t } from '../../text/t.ts';
@@ -35,6 +35,17 @@ type EventFormProps = {
 /** An event in sentences: when it fires, and what is done then. */
 export function EventForm({ rule, event, path, senses, findings, onChange }: EventFormProps) {
   const { causes } = event;
+  const conditions = useRef<HTMLFieldSetElement>(null);
+  const before = useRef(causes.length);
+  // To a condition that was added; from one that is gone to where another one is added.
+  useLayoutEffect(() => {
+    const isMore = causes.length > before.current;
+    const { current: all } = conditions;
+    if (isMore) all?.querySelector<HTMLElement>('div:last-of-type > .rule-cause select')?.focus();
+    else if (causes.length < before.current)
+      all?.querySelector<HTMLElement>(':scope > p > .link')?.focus();
+    before.current = causes.length;
+  }, [causes.length]);
   const at = (...more: Path) => findings.filter((found) => isBelow(found.path, [...path, ...more]));
   const name = typeof event['name'] === 'string' ? event['name'] : '';
   const [first = ''] = senses.keys();
@@ -52,7 +63,7 @@ export function EventForm({ rule, event, path, senses, findings, onChange }: Eve
         />
       </label>
       <FindingsAt of={at('name')} />
-      <fieldset class="sentences">
+      <fieldset ref={conditions} class="sentences">
         <legend>{text('rules.whenTitle')}</legend>
         {causes.map((cause, place) => (
           <div key={place}>

@@ -6,27 +6,27 @@ import { Problem, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import { Replaced } from '../fleet/act/profile-dialog.tsx';
 import { begin } from '../fleet/jobs.tsx';
-import { Tick } from './fields.tsx';
+import { type Chosen, DevicesChoice } from './devices-choice.tsx';
 import { text } from './texts.ts';
 
 type InstallProps = {
   /** The stored rule. */
   uuid: string;
-  devices: readonly { uuid: string; name?: string | undefined }[];
-  /** The device that is chosen when it opens. */
-  first: string;
+  /** The devices that are chosen when it opens. */
+  first: readonly Chosen[];
   onClose: () => void;
 };
 
 type Planned = { action: DeviceAction; preview: ActionPreview };
 
 /** Installs a rule as the profile of devices; says before what it replaces. */
-export function InstallDialog({ uuid, devices, first, onClose }: InstallProps) {
-  const [chosen, setChosen] = useState<readonly string[]>(first === '' ? [] : [first]);
+export function InstallDialog({ uuid, first, onClose }: InstallProps) {
+  const [chosen, setChosen] = useState(first);
   const [planned, setPlanned] = useState<Planned | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const run = async (work: () => Promise<void>) => {
+    if (isBusy) return;
     setBusy(true);
     setError(null);
     await work().catch(setError);
@@ -34,7 +34,7 @@ export function InstallDialog({ uuid, devices, first, onClose }: InstallProps) {
   };
   const look = () =>
     run(async () => {
-      const devicesOf = { deviceAuthUuids: [...chosen] };
+      const devicesOf = { deviceAuthUuids: chosen.map((each) => each.uuid) };
       const action: DeviceAction = { action: 'profile', purposeUuids: [uuid], ...devicesOf };
       setPlanned({ action, preview: await previewAction(action) });
     });
@@ -45,35 +45,13 @@ export function InstallDialog({ uuid, devices, first, onClose }: InstallProps) {
       onClose();
     });
   const changing = planned?.preview.devices.filter(({ outcome }) => outcome === 'install').length;
-  const all = devices.map((device) => device.uuid);
-  const hasAll = all.every((each) => chosen.includes(each));
   return (
     <Dialog title={text('install.title')} onClose={onClose}>
       <div class="form">
         {planned ? (
           <Replaced preview={planned.preview} />
         ) : (
-          <fieldset class="groups">
-            <legend>{text('install.devices')}</legend>
-            <Tick
-              label={text('install.all')}
-              checked={hasAll}
-              onChange={() => setChosen(hasAll ? [] : all)}
-            />
-            {devices.map((device) => (
-              <Tick
-                key={device.uuid}
-                label={device.name?.trim() || t('fleet.unnamed')}
-                checked={chosen.includes(device.uuid)}
-                onChange={(isChosen) =>
-                  setChosen([
-                    ...chosen.filter((each) => each !== device.uuid),
-                    ...(isChosen ? [device.uuid] : []),
-                  ])
-                }
-              />
-            ))}
-          </fieldset>
+          <DevicesChoice legend={text('install.devices')} chosen={chosen} onChange={setChosen} />
         )}
         <p class="fine">{text('install.hint')}</p>
         {error !== null && <Problem error={error} />}
@@ -84,7 +62,8 @@ export function InstallDialog({ uuid, devices, first, onClose }: InstallProps) {
           <button
             type="button"
             class="button button-main"
-            disabled={isBusy || chosen.length === 0 || changing === 0}
+            aria-busy={isBusy}
+            disabled={chosen.length === 0 || changing === 0}
             onClick={() => void (planned ? install() : look())}
           >
             {t(planned ? 'act.profile.do' : 'limits.next')}

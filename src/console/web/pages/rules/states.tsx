@@ -1,9 +1,55 @@
 import { Icon } from '../../parts/icon.tsx';
+import { lazyPart } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import type { Finding } from '../../engine/check.ts';
-import { pathOf, type Rule, type Selected, type State, valueAt } from './document.ts';
+import type { Diagram as DiagramPart } from './diagram.tsx';
+import { addState, pathOf, type Rule, type Selected, type State, valueAt } from './document.ts';
 import { isBelow, nameOfEvent, nameOfState } from './event-form.tsx';
 import { text } from './texts.ts';
+
+// It brings a library that lays out graphs.
+const Diagram = lazyPart<Parameters<typeof DiagramPart>[0]>(
+  async () => (await import('./diagram.tsx')).Diagram,
+);
+
+type StatesProps = Omit<CardProps, 'state'> & { onChange: (rule: Rule) => void };
+
+/** The states of a rule with their events, to select one of them; of several states their diagram, too. */
+export function States({ rule, selected, findings, onSelect, onChange }: StatesProps) {
+  const add = (added: { rule: Rule; selected: Selected }) => {
+    onChange(added.rule);
+    onSelect(added.selected);
+  };
+  return (
+    <section class="panel rule-states" aria-label={text('rules.states')}>
+      {rule.states.length > 1 && <Diagram {...{ rule, selected, onSelect }} />}
+      <ul class="state-list">
+        {rule.states.map((state) => (
+          <li key={state.stId} class="state-card">
+            <StateCard
+              rule={rule}
+              state={state}
+              selected={selected}
+              findings={findings}
+              onSelect={onSelect}
+            />
+          </li>
+        ))}
+      </ul>
+      <p>
+        <button
+          type="button"
+          class="link"
+          onClick={() =>
+            add(addState(rule, text('rules.newState', { id: rule.states.length + 1 })))
+          }
+        >
+          {text('rules.addState')}
+        </button>
+      </p>
+    </section>
+  );
+}
 
 type CardProps = {
   rule: Rule;
@@ -14,7 +60,7 @@ type CardProps = {
 };
 
 /** A state with its events; each of them can be selected. */
-export function StateCard({ rule, state, selected, findings, onSelect }: CardProps) {
+function StateCard({ rule, state, selected, findings, onSelect }: CardProps) {
   const { stId, events } = state;
   const isGlobal = state['isGlobal'] === true;
   const isSelected = selected?.stId === stId && selected.evId === undefined;

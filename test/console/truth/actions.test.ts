@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest';
+import { browserPath, checkPage } from '../browser.ts';
+import type { Call } from '../filled.ts';
+import { temperature, useWorld } from './world.ts';
+
+async function addBoxes(own: Call): Promise<string[]> {
+  const devices = ['Box 1', 'Box 2'].map((name) => ({
+    protocol: 'http',
+    device: { name },
+    module: [{ moduleId: 'm', senses: [temperature] }],
+  }));
+  type Batch = { devices: { deviceAuthUuid: string }[] };
+  const batch = await own<Batch>('POST', '/v2/devices/batch', { devices });
+  return batch.devices.map(({ deviceAuthUuid }) => deviceAuthUuid);
+}
+
+// What was done with many devices, and for how long it can be undone. Needs Chromium.
+describe.skipIf(browserPath === null)('the console remembers what can be undone', () => {
+  const { openOwn, sqlRun } = useWorld();
+
+  test('for as long as the service does, on each page; and says who did it and that it was undone', async () => {
+    const watched = await openOwn('');
+    const { own, page, faults } = watched;
+    await addBoxes(own);
+    const body = { action: 'label', labels: ['ramp'], filter: {} };
+    const { jobId } = await own<{ jobId: string }>('POST', '/v2/devices/actions', body);
+    type Told = { state: string; undo?: object; undoneBy?: string };
+    const told = () => own<Told>('GET', `/v2/jobs/${jobId}`);
+    await expect.poll(async () => (await told()).state).toBe('done');
+    // That was 50 minutes ago.
+    await sqlRun(
+      `update job set created_at = created_at - interval '50 min', ended_at = ended_at - interval '50 min'
+        where uuid = $1`,
+      [jobId],
+    );
+    await page.reload();
+    await page.getByText('1 earlier action').click();
+    await page.getByText('Label “ramp” added: 2 devices').waitFor();
+    const undo = page.getByRole('button', { name: 'Undo' });
+    expect(await undo.count()).toBe(1);
+
+    await page.getByRole('link', { name: 'All bulk actions' }).click();
+    await page.getByRole('heading', { name: 'Bulk actions' }).waitFor();
+    await page.getByText(/^until \d/).waitFor();
+    await page.getByText(/, by you$/).waitFor();
+    await checkPage(watched, 'actions');
+    await undo.click();
+    await page.getByText('Label “ramp” removed: 2 devices').waitFor();
+    const first = page.locator('.job', { hasText: 'added' });
+    await first.getByText('undone').waitFor();
+    expect(await first.getByRole('button').count()).toBe(0);
+    expect((await told()).undoneBy).toEqual(expect.any(String));
+
+    // An hour later nothing undoes the other one either.
+    await sqlRun(
+      `update job set ended_at = ended_at - interval '61 min'
+        where account_id = (select account_id from job where uuid = $1)`,
+      [jobId],
+    );
+    await page.reload();
+    await first.waitFor();
+    expect(await undo.count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+});
