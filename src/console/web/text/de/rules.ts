@@ -49,6 +49,9 @@ export const rules: Record<keyof typeof en, string> = {
   'rules.whenTitle': 'Wann',
   'rules.thenTitle': 'Dann',
   'rules.and': 'und',
+  'rules.anyOf':
+    'Gruppen von Bedingungen: Es tritt ein, wenn alle einer Gruppe gelten. Geändert werden sie als JSON.',
+  'rules.or': 'oder',
   'rules.noCauses': 'Ohne Bedingung passiert es nie.',
   'rules.addFirstCause': 'Bedingung hinzufügen',
   'rules.addCause': 'Bedingung hinzufügen, die auch gelten muss',

@@ -47,6 +47,9 @@ export const rules = {
   'rules.whenTitle': 'When',
   'rules.thenTitle': 'Then',
   'rules.and': 'and',
+  'rules.anyOf':
+    'Groups of conditions: it fires when all of one group hold. They are changed as JSON.',
+  'rules.or': 'or',
   'rules.noCauses': 'Without a condition it never happens.',
   'rules.addFirstCause': 'Add a condition',
   'rules.addCause': 'Add a condition that must hold, too',
