@@ -1,4 +1,4 @@
-import type { AlarmValue } from '../contract/alarm.ts';
+import { type AlarmValue, limitOf } from '../contract/alarm.ts';
 import { lastOf, type Position } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { type Alarm, type Silence, silenceOf } from './rules.ts';
@@ -52,19 +52,6 @@ export type FindExtremes = (
 ) => Promise<(AlarmValue | null)[]>;
 
 type Timed = Pick<Alarm, 'device' | 'conditions' | 'beganTs' | 'sinceTs' | 'overTs' | 'closedTs'>;
-
-/** The first condition that compares a value with one limit. `isMax`: greater values are worse. Null: there is none. */
-export function limitOf(
-  conditions: Timed['conditions'],
-): { sId: string; unit: string | null; isMax: boolean } | null {
-  for (const { sId, unit, threshold, thresholds } of conditions) {
-    const { isGt, isLt } = thresholds;
-    const hasOne = (typeof isGt === 'number') !== (typeof isLt === 'number');
-    if (!hasOne || threshold['relative'] === true || threshold['over'] !== undefined) continue;
-    return { sId, unit, isMax: (typeof isGt === 'number') !== (threshold['negate'] === true) };
-  }
-  return null;
-}
 
 /** What to read for an alarm; null if none of its causes compares a value with one limit. */
 export function askedOf(alarm: Timed, nowTs: WallMs): AskedExtreme | null {

@@ -77,6 +77,19 @@ export const AlarmCondition = z
   .meta({ id: 'AlarmCondition' });
 export type AlarmCondition = z.infer<typeof AlarmCondition>;
 
+/** The first condition that compares a value with one limit. `isMax`: greater values are worse. Null: there is none. */
+export function limitOf(
+  conditions: readonly AlarmCondition[],
+): { sId: string; unit: string | null; isMax: boolean } | null {
+  for (const { sId, unit, threshold, thresholds } of conditions) {
+    const { isGt, isLt } = thresholds;
+    const hasOne = (typeof isGt === 'number') !== (typeof isLt === 'number');
+    if (!hasOne || threshold['relative'] === true || threshold['over'] !== undefined) continue;
+    return { sId, unit, isMax: (typeof isGt === 'number') !== (threshold['negate'] === true) };
+  }
+  return null;
+}
+
 const Quiet = z
   .object({
     untilTs: ts,

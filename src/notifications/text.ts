@@ -1,6 +1,5 @@
-import { limitOf } from '../alarms/values.ts';
 import type { NewNotification, Severity } from '../contract/actions.ts';
-import type { AlarmCondition, AlarmValue } from '../contract/alarm.ts';
+import { type AlarmCondition, type AlarmValue, limitOf } from '../contract/alarm.ts';
 import type { CauseDetail, CauseSense, SenseEvent } from '../contract/event.ts';
 import type { Language } from '../contract/values.ts';
 import { isTimeZone } from '../lib/time.ts';
