@@ -99,6 +99,28 @@ export const startAlarmAction = async (body: AlarmAction): Promise<string> =>
 export const listAlarms = (filter: AlarmQuery, signal?: AbortSignal): Promise<Answer<AlarmPage>> =>
   call('GET', '/v2/alarms', { query: { ...filter, counts: 'true' }, signal });
 
+/** Pages of alarms that are read to look at all: of more, nobody would wait for the rest. */
+const mostPages = 20;
+
+/** All alarms that a filter finds; null if there are too many to look at each. */
+export async function walkAlarms(
+  { notification, label = [], ...filter }: AlarmFilter,
+  signal?: AbortSignal,
+): Promise<ListedAlarm[] | null> {
+  const found: ListedAlarm[] = [];
+  const of = notification === undefined ? {} : { notification: String(notification) };
+  const [first = ''] = label;
+  let cursor: string | null = '';
+  for (let page = 0; page < mostPages; page += 1) {
+    const asked = { ...filter, ...of, label: first, cursor, limit: 100 };
+    const { body, next }: Answer<AlarmPage> = await listAlarms(asked, signal);
+    found.push(...body.alarms);
+    cursor = next;
+    if (cursor === null) return found;
+  }
+  return null;
+}
+
 const act = (alarmId: number, what: string, method: 'POST' | 'DELETE' = 'POST', body?: unknown) =>
   call(method, `/v2/alarms/${alarmId}/${what}`, body === undefined ? {} : { body });
 
