@@ -51,7 +51,10 @@ export type FindExtremes = (
   most: number,
 ) => Promise<(AlarmValue | null)[]>;
 
-type Timed = Pick<Alarm, 'device' | 'conditions' | 'beganTs' | 'sinceTs' | 'overTs' | 'closedTs'>;
+export type Timed = Pick<
+  Alarm,
+  'device' | 'conditions' | 'beganTs' | 'sinceTs' | 'overTs' | 'closedTs'
+>;
 
 /** What to read for an alarm; null if none of its causes compares a value with one limit. */
 export function askedOf(alarm: Timed, nowTs: WallMs): AskedExtreme | null {

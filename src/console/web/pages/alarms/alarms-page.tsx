@@ -95,7 +95,7 @@ function linkTo(state: string): string {
   return text === '' ? 'alarms' : `alarms?${text}`;
 }
 
-const sorts = ['', 'oldest', 'severity', 'name'] as const;
+const sorts = ['', 'oldest', 'severity', 'worst', 'name'] as const;
 const groupings = ['', 'event', 'label'] as const;
 
 type ChoiceProps = {

@@ -49,6 +49,7 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.sort.newest': 'Neueste zuerst',
   'alarms.sort.oldest': 'Älteste zuerst',
   'alarms.sort.severity': 'Schwerste zuerst',
+  'alarms.sort.worst': 'Am weitesten über der Grenze zuerst',
   'alarms.sort.name': 'Nach Gerät',
   'alarms.group': 'Gruppen',
   'alarms.group.none': 'Keine Gruppen',

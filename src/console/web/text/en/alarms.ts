@@ -45,6 +45,7 @@ export const alarms = {
   'alarms.sort.newest': 'Newest first',
   'alarms.sort.oldest': 'Oldest first',
   'alarms.sort.severity': 'Most severe first',
+  'alarms.sort.worst': 'Furthest beyond the limit first',
   'alarms.sort.name': 'By device',
   'alarms.group': 'Groups',
   'alarms.group.none': 'No groups',
