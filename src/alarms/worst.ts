@@ -4,8 +4,8 @@ import type { Sql } from '../db/sql.ts';
 import { type AlarmSearch, matching, valuesOf } from './search.ts';
 import { type FindExtremes, readExtremes, type Timed } from './values.ts';
 
-// Which alarms went furthest beyond their limits. What an open alarm came to is read when somebody asks, so the order is
-// made here and not by the database.
+// Which alarms went furthest beyond their limits. The extreme of an open alarm is read when somebody asks, so the order
+// is made here and not by the database.
 
 /** An alarm's place in the order: how far it went, in parts of the limit, and its number. */
 type Place = { key: number; id: number };
@@ -26,8 +26,8 @@ type Row = Omit<Timed, 'device'> & {
 };
 
 /**
- * The matching alarms by how far their worst value went beyond the limit, in parts of the limit (one from -1 to 1 counts
- * as 1): 10 above a limit of 8 is 0.25, as is -13.5 above one of -18. At most `limit`, after that place.
+ * The matching alarms by how far their worst value went beyond the limit, in parts of the limit (one from -1 to 1
+ * counts as 1): 10 above a limit of 8 is 0.25, as is -13.5 above one of -18. At most `limit`, after that place.
  */
 export async function listWorst(
   sql: Sql,

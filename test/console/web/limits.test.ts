@@ -182,11 +182,11 @@ test('a limit applies in a chart from when its profile did; one of before, betwe
   expect(drawnIn(0, 400)[0]).toEqual([8, 300, 1_000]);
   expect(drawnIn(550, 1_000)).toEqual([[8, 300, 1_000]]);
   // Of what was in force while no alarm opened, too; one that is not kept is known by its alarms.
-  const purposes = [
+  const warmer = [
     purposeOf({ ...noRules, limits: { '0x1': { ...noLimit, above: 7 } } }, [temperature]),
   ];
   const former = [
-    { pId: 'before', start: 20, end: 90, purposes },
+    { pId: 'before', start: 20, end: 90, purposes: warmer },
     { pId: 'old', start: 90, end: 500, purposes: null },
   ];
   const known = limitsThen({ start: 0, end: 1_000 }, temperature, {

@@ -205,8 +205,8 @@ export function knownFrom(
 }
 
 /**
- * When nothing was measured for at least three buckets, and at least three times as long as usual, within a span: to the
- * width of a bucket.
+ * When nothing was measured for at least three buckets, and at least three times as long as usual, within a span. It is
+ * exact to a bucket.
  */
 export function gapsIn(series: Pick<Series, 'points' | 'widthMs'>, span: Span): Span[] {
   const { points, widthMs } = series;
