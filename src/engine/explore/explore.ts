@@ -1,11 +1,12 @@
 import type { EventName } from '../../contract/event.ts';
 import type { Purpose } from '../../contract/purpose.ts';
 import type { Place } from '../../contract/values.ts';
+import type { WitnessStep } from '../../contract/warnings.ts';
 import { type CompiledCause, compileProfile, type LiveEvent, type Profile } from '../compile.ts';
 import { type Bounds, classesOf } from './classes.ts';
 import { type Impossible, placeKey, placesWithin, whyImpossible } from './impossible.ts';
 import { keyOf } from './key.ts';
-import { dueTsOf, goal, type Node, startNode, stepsTo, walk, type WitnessStep } from './walk.ts';
+import { dueTsOf, goal, type Node, startNode, stepsTo, walk } from './walk.ts';
 
 /*
  * Tries what purposes can do, through the real engine: first breadth first, with one value of each class of answers
