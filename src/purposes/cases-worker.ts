@@ -27,6 +27,5 @@ port?.on('message', ({ purposes, paths, bounds: given, withCases }: Exploration)
   const pathOf = (index: number) => paths[index] ?? '';
   const warnings = findingsOf(purposes, explored, { bounds, pathOf });
   const cases = withCases ? casesOf(purposes, explored) : [];
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
   port.postMessage({ ...explored, warnings, cases } satisfies Found);
 });

@@ -215,8 +215,8 @@ function update(deps: PurposeRouteDeps): Route {
       refuseOversized(checkPurposeSizes(body, limitsOf(account.accountId)));
       const { purposeUuid } = params;
       await change(deps, { account, request, purposeUuid, reason: reasonOf(request, query) }, body);
-      const warned = await warnOfPurpose(deps, account.accountId, body, warnings);
-      return { timestamp: request.now(), ...warned };
+      const told = await warnOfPurpose(deps, account.accountId, body, warnings);
+      return { timestamp: request.now(), ...told };
     },
   });
 }
@@ -251,8 +251,8 @@ function restore(deps: PurposeRouteDeps): Route {
       refuseOversized(checkPurposeSizes(read.data, limitsOf(accountId)));
       const reason = reasonOf(request, query);
       await change(deps, { account, request, purposeUuid, reason, restored: version }, read.data);
-      const warned = await warnOfPurpose(deps, accountId, read.data, []);
-      return { timestamp: request.now(), ...warned };
+      const told = await warnOfPurpose(deps, accountId, read.data, []);
+      return { timestamp: request.now(), ...told };
     },
   });
 }

@@ -43,7 +43,7 @@ export function explore(purposes: readonly Purpose[], options: ExploreOptions = 
 }
 
 /** Takes about a tenth of a second. */
-const mostEffortIfAbsent = 700_000;
+const mostEffortIfAbsent = 500_000;
 /** The part of it that goes into trying everything; the rest into walks. */
 const partOfBreadth = 0.6;
 /** The longest walk. */

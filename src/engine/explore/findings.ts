@@ -129,7 +129,7 @@ function isMetByEach(causes: readonly CompiledCause[], bounds: KnownBounds): boo
 const everyMs = 60_000;
 const often = 60;
 /** As in exploring: the most that is tried. */
-const mostEffort = 500_000;
+const mostEffort = 250_000;
 /** A device that leaves a state as often as this on one value goes back and forth. */
 const mostLeft = 3;
 
