@@ -37,10 +37,9 @@ export function useFormer(uuid: string, { name, start, end }: Range): readonly F
       kept.slice(0, mostFormer).map(async (pId) => [pId, await getProfile(pId, signal)] as const),
     );
     const purposes = new Map<string, readonly Purpose[]>(said);
-    return former.map(({ isKept: _, ...of }) => ({
-      ...of,
-      purposes: purposes.get(of.pId) ?? null,
-    }));
+    return former.map(({ pId, start, end }) => {
+      return { pId, start, end, purposes: purposes.get(pId) ?? null };
+    });
   });
   return data;
 }
