@@ -70,7 +70,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.getByText('Unknown time zone').waitFor();
     expect(await zone.getAttribute('aria-invalid')).toBe('true');
     expect(await zone.and(page.locator(':focus')).count()).toBe(1);
-    await press(page, "Use this device's time zone");
+    await press(page, "Use the browser's time zone");
     await press(page, 'Save');
     await page.getByText('Saved.').waitFor();
     const headers = { Authorization: `Bearer ${token}` };

@@ -75,6 +75,15 @@ describe.skipIf(browserPath === null)('the console tells the truth on every page
     await page.getByText('The service is not responding').first().waitFor();
     await page.context().setOffline(false);
     await page.locator('.card .value').first().waitFor();
+    // What somebody did in vain is not blamed on the service any longer.
+    await page.goto(`${url()}/console/devices/${uuids().boxes}?tab=settings`);
+    await page.getByLabel('Separated by commas').fill('attic');
+    await page.context().setOffline(true);
+    await page.getByRole('button', { name: 'Save labels' }).click();
+    await page.getByText('that your browser is online').first().waitFor();
+    await page.context().setOffline(false);
+    await expect.poll(() => page.getByText('The service is not responding').count()).toBe(0);
+    expect(await page.getByLabel('Separated by commas').inputValue()).toBe('attic');
     // And one whose service was away, of which the browser says nothing.
     await page.goto(`${url()}/console/alarms`);
     await page.route('**/*', (route) => route.abort());
@@ -115,7 +124,7 @@ describe.skipIf(browserPath === null)('the console tells the truth on every page
     const { page, faults } = await open('');
     await page.addInitScript(`const { now } = Date; Date.now = () => now() + 26 * 3_600_000;`);
     await page.goto(`${url()}/console/devices/${uuid}`);
-    await page.getByText('The clock of this device is 1 day 2').waitFor();
+    await page.getByText("Your browser's clock is 1 day 2").waitFor();
     await page.locator('.chart canvas').waitFor();
     expect(await page.getByText('Nothing was measured').count()).toBe(0);
     await page

@@ -66,15 +66,15 @@ export function useWorld() {
     const body = { protocol: 'http', device: { name }, module: [{ moduleId: 'm', senses }] };
     const device = await call<Registration>('POST', '/v2/devices', body);
     const { deviceAuthUuid: uuid, deviceAuthToken } = device;
-    const send = async (...values: object[]) => {
-      const response = await fetch(`${service.url}/devices/${uuid}/up/measurements`, {
+    const sendRaw = (topic: string, body: string) =>
+      fetch(`${service.url}/devices/${uuid}/up/${topic}`, {
         method: 'POST',
         headers: { Authorization: `Bearer ${deviceAuthToken}`, 'Content-Type': 'application/json' },
-        body: JSON.stringify(values),
+        body,
       });
-      expect(response.status).toBe(200);
-    };
-    return { uuid, send };
+    const send = async (...values: object[]) =>
+      expect((await sendRaw('measurements', JSON.stringify(values))).status).toBe(200);
+    return { uuid, send, sendRaw };
   }
 
   return {

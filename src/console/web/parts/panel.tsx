@@ -1,8 +1,9 @@
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import type { ComponentChildren, ComponentType } from 'preact';
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { Query } from '../api/cache.ts';
 import { ApiError } from '../api/request.ts';
+import { awaySince } from '../app/stream.ts';
 import { formatNumber } from '../text/format.ts';
 import { sayProblem } from '../text/said-by-service.ts';
 import { t, tryText } from '../text/t.ts';
@@ -90,10 +91,32 @@ export function useRetryAfter(error: unknown): number {
   return left;
 }
 
-/** Shows an error in the panel that failed. */
+/** Whether the browser is online again, or the service answers again, since this error: that nothing answered. */
+function useIsBack(error: unknown): boolean {
+  const [isBack, setIsBack] = useState(false);
+  useEffect(() => {
+    setIsBack(false);
+    if (error === undefined || error === null || error instanceof ApiError) return undefined;
+    const back = () => setIsBack(true);
+    let wasAway = false;
+    const end = effect(() => {
+      if (wasAway && awaySince.value === null) back();
+      wasAway ||= awaySince.value !== null;
+    });
+    addEventListener('online', back);
+    return () => {
+      end();
+      removeEventListener('online', back);
+    };
+  }, [error]);
+  return isBack;
+}
+
+/** Shows an error in the panel that failed. That nothing answered is no longer said once something does. */
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
   const left = useRetryAfter(error);
-  if (error === undefined || error === null) return null;
+  const isBack = useIsBack(error);
+  if (error === undefined || error === null || isBack) return null;
   const id = error instanceof ApiError ? error.requestId : '';
   return (
     <div class="problem" role="alert">

@@ -19,7 +19,8 @@ export function Rejections({ rejections, senses = new Map(), uuid }: RejectionsP
     <ul class="rejections">
       {rejections.map((rejection, place) => {
         const { timestamp, path, topic, payload, more } = rejection;
-        const sId = senseOfRejection(rejection);
+        const ofUnit = unitOf(rejection, senses);
+        const sId = ofUnit?.isWrong ? ofUnit.sId || undefined : senseOfRejection(rejection);
         return (
           <li key={`${timestamp}-${place}`}>
             <p class="rejection-what">
@@ -29,10 +30,15 @@ export function Rejections({ rejections, senses = new Map(), uuid }: RejectionsP
               )}
               <Ago ts={timestamp} />
             </p>
-            <Todo reason={rejection.reason} />
+            <Todo reason={rejection.reason} unit={ofUnit} />
             {uuid !== undefined && sId !== undefined && (
-              <Link to={`devices/${uuid}?tab=settings&sense=${sId}`} class="link">
-                {t(senses.has(sId) ? 'rejection.editSense' : 'rejection.addSense', { sId })}
+              <Link
+                to={`devices/${uuid}?tab=settings&sense=${sId}${ofUnit ? '&field=unit' : ''}`}
+                class="link"
+              >
+                {ofUnit
+                  ? t('rejection.editUnit', ofUnit)
+                  : t(senses.has(sId) ? 'rejection.editSense' : 'rejection.addSense', { sId })}
               </Link>
             )}
             <details>
@@ -54,9 +60,11 @@ export function Rejections({ rejections, senses = new Map(), uuid }: RejectionsP
   );
 }
 
-function Todo({ reason }: { reason: string }) {
-  const text = tryText(`rejection.todo.${reason}`, '');
-  return text === '' ? null : <p class="fine">{text}</p>;
+function Todo({ reason, unit }: { reason: string; unit: Unit | null }) {
+  const text = unit
+    ? t(`rejection.todo.unit.${unit.is}`, unit)
+    : tryText(`rejection.todo.${reason}`, '');
+  return text === '' ? null : <p class="fine rejection-todo">{text}</p>;
 }
 
 /** What was wrong, in the reader's language: with the values if they are known, else the text of its reason. */
@@ -66,6 +74,9 @@ export function describeRejection(
 ): string {
   const { reason, message, path = '', details = {} } = rejection;
   const { sId, val: value, min, max, ts } = details;
+  const ofUnit = unitOf(rejection, senses);
+  if (ofUnit && ofUnit.is !== 'unknown')
+    return t(ofUnit.is === 'other' ? 'rejection.unitOf' : 'rejection.unit', ofUnit);
   if (reason === 'future-timestamp' && ts !== undefined)
     return t('rejection.future', { time: formatFullTime(ts) });
   if (reason === 'expired-timestamp' && ts !== undefined)
@@ -83,6 +94,43 @@ export function describeRejection(
   if (min !== undefined && value < min)
     return t('rejection.below', { ...said, limit: formatValue(min, unit) });
   return inGeneral();
+}
+
+/** A unit that came with a value, and that of the sense in the settings; empty if it has none. */
+type Unit = {
+  sId: string;
+  name: string;
+  sent: string;
+  expected: string;
+  is: 'other' | 'unset' | 'same' | 'unknown';
+  /** The numbers may not be what the settings say. */
+  isWrong: boolean;
+};
+
+/** The unit that a remark is about, which the settings of the device say, not a value. Null: another remark. */
+export function unitOf(
+  { reason, path = '', payload }: Pick<Rejection, 'reason' | 'path' | 'payload'>,
+  senses: ReadonlyMap<string, Sense>,
+): Unit | null {
+  const at = /^(?:\/(\d+))?\/unit$/.exec(path);
+  if (reason !== 'unknown-member' || !at) return null;
+  const { sId, unit } = itemOf(payload, at[1]);
+  if (typeof sId !== 'string' || typeof unit !== 'string' || !senses.has(sId))
+    return { sId: '', name: '', sent: '', expected: '', is: 'unknown', isWrong: true };
+  const sense = senses.get(sId);
+  const { unit: expected = '' } = sense ?? {};
+  const is = expected === '' ? 'unset' : expected === unit ? 'same' : 'other';
+  return { sId, name: nameOfSense(sId, sense), sent: unit, expected, is, isWrong: is !== 'same' };
+}
+
+/** The measurement at this place of what was sent, which may have been cut. */
+function itemOf(payload: string, place = ''): { sId?: unknown; unit?: unknown } {
+  try {
+    const sent = JSON.parse(payload) as Record<string, object> | null;
+    return (place === '' ? sent : sent?.[place]) ?? {};
+  } catch {
+    return {};
+  }
 }
 
 /** The sense that it is about, if changing the configuration can fix it. */

@@ -24,7 +24,7 @@ import { onStream, readOpenAlarms } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { BackLink, Link } from '../../parts/link.tsx';
 import { Answered, lazyPart, Problem, say } from '../../parts/panel.tsx';
-import { describeRejection } from '../../parts/rejections.tsx';
+import { describeRejection, unitOf } from '../../parts/rejections.tsx';
 import { rhythmOf } from '../../parts/presence.ts';
 import { Muted, Status } from '../../parts/status.tsx';
 import { formatAgo, formatFullTime, formatTime } from '../../text/format.ts';
@@ -246,9 +246,6 @@ const dayMs = 86_400_000;
 
 /** Not refusals: with the first two the values were stored; the others count what follows individual entries. */
 const remarks = ['unknown-member', 'events-not-recorded', 'more-of-message', 'more-of-minute'];
-/** A value with a unit of its own: a number of another unit looks like any other. */
-const isUnit = ({ reason, path = '' }: { reason: string; path?: string | undefined }) =>
-  reason === 'unknown-member' && /(^|\/)unit$/.test(path);
 const countRejected = (all: readonly { more?: number | undefined }[]) =>
   all.reduce((sum, { more = 0 }) => sum + 1 + more, 0);
 const isRefusal = ({ reason }: { reason: string }) => !remarks.includes(reason);
@@ -273,7 +270,8 @@ export function Trouble({ uuid, senses, latest }: TroubleProps) {
   const refused = ofDay.filter(isRefusal);
   const [newest] = refused;
   const isRejected = newest && newest.timestamp > storedTs ? newest : null;
-  const ofUnit = ofDay.find(isUnit);
+  // A number of another unit looks like any other.
+  const ofUnit = ofDay.find((rejection) => unitOf(rejection, senses)?.isWrong);
   if (refusedTs === undefined && !newest && !ofUnit) return null;
   return (
     <ul class="troubles">
@@ -318,7 +316,12 @@ export function Trouble({ uuid, senses, latest }: TroubleProps) {
       {ofUnit && (
         <li class="trouble">
           <Icon name="warn" />
-          <span>{t('trouble.unit', { ago: formatAgo(ofUnit.timestamp) })}</span>
+          <span>
+            {t('trouble.unit', {
+              ago: formatAgo(ofUnit.timestamp),
+              what: describeRejection(ofUnit, senses),
+            })}
+          </span>
           <Link to={toTab('rejections')} class="link">
             {t('trouble.what')}
           </Link>

@@ -21,7 +21,7 @@ export const account: Record<keyof typeof enAccount, string> = {
   'account.timeZone': 'Zeitzone',
   'account.timeZoneHint':
     'Gilt für Zeiten hier und in Nachrichten. In der gespeicherten Zone ist es {time}.',
-  'account.ownZone': 'Zeitzone dieses Geräts verwenden',
+  'account.ownZone': 'Zeitzone des Browsers verwenden',
   'account.badZone':
     'Unbekannte Zeitzone. Wählen Sie eine aus der Liste, zum Beispiel Europe/Berlin.',
   'account.changePassword': 'Passwort ändern',

@@ -70,15 +70,47 @@ export const device: Record<keyof typeof enDevice, string> = {
     'Misst das Gerät in einer anderen Einheit? Korrigieren Sie Einheit und Bereich hier, oder korrigieren Sie, was das Gerät sendet.',
   'rejection.todo.invalid-json':
     'Die Nachricht ist kein JSON. Setzen Sie sie in einer Shell in einfache Anführungszeichen.',
-  'rejection.todo.invalid-payload': 'Eine Angabe fehlt oder hat den falschen Typ.',
+  'rejection.todo.invalid-payload':
+    'Vergleichen Sie, was gesendet wurde, mit dem Beispiel auf dem Reiter „Zugang“.',
   'rejection.todo.unknown-member':
-    'Ein Tippfehler? Ist die Angabe nur für Sie bestimmt, beginnen Sie ihren Namen mit x-. Dann wird sie nicht mehr gemeldet.',
-  'rejection.todo.unknown-topic':
-    'Vergleichen Sie das Topic mit dem, das beim Hinzufügen angezeigt wurde.',
+    'Ein Tippfehler? Vergleichen Sie mit dem Beispiel auf dem Reiter „Zugang“. Ein Name, der mit x- beginnt, ist nur für Sie bestimmt und wird nicht gemeldet.',
+  'rejection.todo.unknown-topic': 'Vergleichen Sie das Topic mit dem auf dem Reiter „Zugang“.',
   'rejection.todo.foreign-topic':
-    'Senden Sie an das Topic, das beim Hinzufügen angezeigt wurde. Es beginnt mit devices/, dem Benutzernamen und /up/.',
-  'rejection.todo.future-timestamp': 'Die Uhr des Geräts geht vor.',
-  'rejection.todo.expired-timestamp': 'Der Messwert ist älter als der aufbewahrte Verlauf.',
+    'Senden Sie an das Topic auf dem Reiter „Zugang“. Es beginnt mit devices/, dem Benutzernamen und /up/.',
+  'rejection.todo.future-timestamp':
+    'Die Uhr des Geräts geht vor: Stellen Sie sie, oder lassen Sie ts weg. Ein Wert ohne ts gilt ab seiner Ankunft.',
+  'rejection.todo.expired-timestamp':
+    'Stimmt das Datum des Geräts? Eine Uhr, die nie gestellt wurde, beginnt oft 1970. Ein Wert ohne ts gilt ab seiner Ankunft.',
+  'rejection.todo.unit.other':
+    'Gespeichert wird nur die Zahl, als {expected}. Zwei Wege: Das Gerät sendet {expected}, ohne „unit“. Oder Sie stellen die Einheit von {name} auf {sent}, mit Minimum, Maximum und den Grenzen, die dazu gehören.',
+  'rejection.todo.unit.unset':
+    'Gespeichert wird nur die Zahl. Stellen Sie die Einheit von {name} hier auf {sent}, und lassen Sie das Gerät kein „unit“ senden.',
+  'rejection.todo.unit.same':
+    'Die Werte stimmen: {expected} ist die Einheit von {name} in den Einstellungen. Lassen Sie das Gerät kein „unit“ senden, dann wird das nicht mehr gemeldet.',
+  'rejection.todo.unit.unknown':
+    'Gespeichert wird nur die Zahl, in der Einheit der Einstellungen. Ist das eine andere, ändern Sie sie dort oder ändern Sie, was das Gerät sendet. Lassen Sie es kein „unit“ senden.',
+  'rejection.todo.unknown-state':
+    'Das Gerät meldet einen Zustand, den sein Profil nicht hat. Vielleicht ist sein Programm für ein anderes Profil gemacht: Vergleichen Sie die Nummern der Zustände auf dem Reiter „Profil“.',
+  'rejection.todo.unknown-profile':
+    'Es antwortet auf ein Profil, das auf keine Antwort mehr wartet, oft weil es inzwischen ersetzt wurde. Einmal ist das kein Grund, etwas zu tun.',
+  'rejection.todo.unknown-command':
+    'Es antwortet auf einen Befehl, den es nicht hat. Vergleichen Sie commandId in der Antwort mit der, die es erhielt.',
+  'rejection.todo.too-many-connects':
+    'Lassen Sie das Gerät vor dem erneuten Verbinden länger warten: mindestens eine halbe Sekunde.',
+  'rejection.todo.too-many-connections':
+    'Schließen Sie Verbindungen, oder bitten Sie den Betreiber dieses Dienstes um mehr.',
+  'rejection.todo.session-taken-over':
+    'Geben Sie jedem Programm eine eigene Client-Kennung. Gibt es nur eines, sehen Sie nach seinem Netz: Es verbindet sich neu, bevor die alte Verbindung zu Ende ist.',
+  'rejection.todo.message-not-acknowledged':
+    'Sein MQTT-Client muss Nachrichten mit QoS 1 bestätigen. Clients tun das von selbst; ein Programm, das lange beschäftigt ist, kommt nicht dazu.',
+  'rejection.todo.packet-too-large':
+    'Lassen Sie das Gerät größere Pakete annehmen (maximale Paketgröße seines MQTT-Clients), oder installieren Sie ein kleineres Profil.',
+  'rejection.todo.quota-exceeded':
+    'Entfernen Sie, was nicht mehr gebraucht wird, oder bitten Sie den Betreiber dieses Dienstes um mehr. So lange sendet das Gerät seine Nachrichten erneut.',
+  'rejection.todo.unstorable':
+    'Das Gerät sendet zu viele verschiedene Werte mit demselben ts. Geben Sie jedem seine eigene Zeit.',
+  'rejection.todo.events-not-recorded':
+    'Bitten Sie den Betreiber dieses Dienstes um mehr, oder lassen Sie weniger Ereignisse aufzeichnen.',
 };
 
 /** Texts of the tabs below a device's chart. */
@@ -97,8 +129,7 @@ export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
     'Mindestens {count} Nachricht wurde in den letzten 24 Stunden abgelehnt:',
   'trouble.rejectedLeast.other':
     'Mindestens {count} wurden in den letzten 24 Stunden abgelehnt, die neueste:',
-  'trouble.unit':
-    'Das Gerät sendet eine Einheit mit seinen Werten ({ago}), die nicht gelesen wird: Die Zahlen werden in der Einheit der Einstellungen gespeichert.',
+  'trouble.unit': '{what} ({ago}) Die Zahl wurde trotzdem gespeichert.',
   'trouble.what': 'Was tun?',
   'why.noEvents': 'In diesem Zustand kann kein Ereignis eintreten',
   'why.one': 'Tritt ein, wenn dies gilt.',
@@ -162,6 +193,9 @@ export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
   'rejection.below': '{name} war {value}; erlaubt ist mindestens {limit}.',
   'rejection.future': 'Die Zeit der Nachricht, {time}, liegt in der Zukunft.',
   'rejection.expired': 'Die Zeit der Nachricht, {time}, ist älter als der aufbewahrte Verlauf.',
+  'rejection.unit': '{name} kam mit der Einheit {sent}, die nicht gelesen wird.',
+  'rejection.unitOf': '{name} kam mit der Einheit {sent}, in den Einstellungen steht {expected}.',
+  'rejection.editUnit': 'Einheit von {name} ändern',
   'rejection.unknownSense': 'Die Konfiguration hat keinen Sensor {sId}.',
   'rejection.more': 'und {count} weitere',
   'rejection.editSense': 'Erlaubten Bereich ändern',

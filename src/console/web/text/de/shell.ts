@@ -28,9 +28,9 @@ export const shell: Record<keyof typeof enShell, string> = {
   'theme.dark': 'Dunkel',
   'language.label': 'Sprache',
   'clock.ahead':
-    'Die Uhr dieses Geräts geht {time} vor. Zeiten richten sich hier nach der Uhr des Dienstes.',
+    'Die Uhr Ihres Browsers geht {time} vor. Zeiten richten sich hier nach der Uhr des Dienstes.',
   'clock.behind':
-    'Die Uhr dieses Geräts geht {time} nach. Zeiten richten sich hier nach der Uhr des Dienstes.',
+    'Die Uhr Ihres Browsers geht {time} nach. Zeiten richten sich hier nach der Uhr des Dienstes.',
   'nav.zone': 'Zeiten in {zone}',
   'stream.away': 'Keine Live-Daten seit {time}. Verbindung wird wiederhergestellt …',
   'common.retry': 'Erneut versuchen',
@@ -49,8 +49,7 @@ export const shell: Record<keyof typeof enShell, string> = {
   'common.never': 'nie',
   'number.wrong': 'Geben Sie eine Zahl ein, etwa {example}',
   'problem.title': 'Das hat nicht geklappt',
-  'problem.unreachable':
-    'Der Dienst antwortet nicht. Läuft er, und hat dieses Gerät eine Netzwerkverbindung?',
+  'problem.unreachable': 'Der Dienst antwortet nicht. Läuft er, und ist Ihr Browser online?',
   'problem.exceeded': 'Das Kontingent des Kontos reicht dafür nicht. {what}: {used} von {limit}.',
   'problem.request': 'Anfrage {id}',
   'problem.wait': 'Versuchen Sie es in {seconds} s noch einmal.',

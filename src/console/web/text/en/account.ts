@@ -18,7 +18,7 @@ export const account = {
     'The language also applies to messages sent to you. The appearance is stored in this browser only.',
   'account.timeZone': 'Time zone',
   'account.timeZoneHint': 'Used for times here and in messages. In the saved zone it is {time}.',
-  'account.ownZone': "Use this device's time zone",
+  'account.ownZone': "Use the browser's time zone",
   'account.badZone': 'Unknown time zone. Choose one from the list, such as Europe/Berlin.',
   'account.changePassword': 'Change password',
   'account.changePasswordHint': 'All other sessions end. You stay signed in here.',

@@ -60,14 +60,46 @@ export const device = {
   'rejection.todo.out-of-range':
     'Does the device measure in another unit? Correct the unit and range here, or correct what the device sends.',
   'rejection.todo.invalid-json': 'The message is not JSON. In a shell, put it in single quotes.',
-  'rejection.todo.invalid-payload': 'A member is missing or has the wrong type.',
+  'rejection.todo.invalid-payload': 'Compare what was sent with the example on the tab “Access”.',
   'rejection.todo.unknown-member':
-    'A typo? If the member is for your own use, start its name with x- and it is no longer reported.',
-  'rejection.todo.unknown-topic': 'Compare the topic with the one shown when the device was added.',
+    'A typo? Compare it with the example on the tab “Access”. A name that begins with x- is for your own use and is not reported.',
+  'rejection.todo.unknown-topic': 'Compare the topic with the one on the tab “Access”.',
   'rejection.todo.foreign-topic':
-    'Publish to the topic shown when the device was added. It starts with devices/, the user name and /up/.',
-  'rejection.todo.future-timestamp': "The device's clock is ahead.",
-  'rejection.todo.expired-timestamp': 'The measurement is older than the history that is kept.',
+    'Publish to the topic on the tab “Access”. It starts with devices/, the user name and /up/.',
+  'rejection.todo.future-timestamp':
+    "The device's clock is ahead: set it, or leave ts out. A value without ts counts from when it arrives.",
+  'rejection.todo.expired-timestamp':
+    'Is the date of the device right? A clock that was never set often begins in 1970. Without ts a value counts from when it arrives.',
+  'rejection.todo.unit.other':
+    'Only the number is stored, as {expected}. Two ways to mend it: let the device send {expected} without “unit”, or set the unit of {name} to {sent}, with the minimum, the maximum and the limits that belong to it.',
+  'rejection.todo.unit.unset':
+    'Only the number is stored. Set the unit of {name} to {sent} here, and let the device send no “unit”.',
+  'rejection.todo.unit.same':
+    'The values are right: {expected} is the unit of {name} in the settings. Let the device send no “unit”, then this is no longer reported.',
+  'rejection.todo.unit.unknown':
+    'Only the number is stored, in the unit of the settings. If that is another one, change it there, or change what the device sends. Let it send no “unit”.',
+  'rejection.todo.unknown-state':
+    'The device reports a state that its profile does not have. Its program may be made for another profile: compare the numbers of the states on the tab “Profile”.',
+  'rejection.todo.unknown-profile':
+    'It answers to a profile that no longer waits for an answer, often one that was replaced in the meantime. Nothing to do if it happens once.',
+  'rejection.todo.unknown-command':
+    'It answers to a command that it does not have. Compare commandId in the answer with the one it received.',
+  'rejection.todo.too-many-connects':
+    'Let the device wait longer before it reconnects: at least half a second.',
+  'rejection.todo.too-many-connections':
+    'Close connections, or ask the operator of this service for a higher limit.',
+  'rejection.todo.session-taken-over':
+    'Give each program a client identifier of its own. If there is only one, look at its network: it reconnects before the old connection has ended.',
+  'rejection.todo.message-not-acknowledged':
+    'Its MQTT client must acknowledge messages of QoS 1. Clients do that by themselves; a program that is busy for long does not get to it.',
+  'rejection.todo.packet-too-large':
+    'Let the device take larger packets (the maximum packet size of its MQTT client), or install a smaller profile.',
+  'rejection.todo.quota-exceeded':
+    'Remove what is no longer needed, or ask the operator of this service for more. The device sends its messages again until then.',
+  'rejection.todo.unstorable':
+    'The device sends too many different values with the same ts. Give each its own time.',
+  'rejection.todo.events-not-recorded':
+    'Ask the operator of this service for more, or let fewer events be recorded.',
 } as const;
 
 /** Texts of the tabs below a device's chart. */
@@ -83,8 +115,7 @@ export const deviceTabs = {
   'trouble.rejected.other': '{count} were rejected in the last 24 hours, the newest:',
   'trouble.rejectedLeast.one': 'At least {count} message was rejected in the last 24 hours:',
   'trouble.rejectedLeast.other': 'At least {count} were rejected in the last 24 hours, the newest:',
-  'trouble.unit':
-    'The device sends a unit with its values ({ago}), which is not read: the numbers are stored in the unit of the settings.',
+  'trouble.unit': '{what} ({ago}) The number was stored all the same.',
   'trouble.what': 'What to do',
   'why.noEvents': 'No event can fire in this state',
   'why.one': 'Fires when this holds.',
@@ -147,6 +178,9 @@ export const deviceTabs = {
   'rejection.below': '{name} was {value}; at least {limit} is allowed.',
   'rejection.future': "The message's time, {time}, is in the future.",
   'rejection.expired': "The message's time, {time}, is older than the history that is kept.",
+  'rejection.unit': '{name} came with the unit {sent}, which is not read.',
+  'rejection.unitOf': '{name} came with the unit {sent}, but its settings say {expected}.',
+  'rejection.editUnit': 'Change the unit of {name}',
   'rejection.unknownSense': 'The configuration has no sensor {sId}.',
   'rejection.more': 'and {count} more',
   'rejection.editSense': 'Change the allowed range',

@@ -25,10 +25,9 @@ export const shell = {
   'theme.light': 'Light',
   'theme.dark': 'Dark',
   'language.label': 'Language',
-  'clock.ahead':
-    'The clock of this device is {time} ahead. Times here go by the clock of the service.',
+  'clock.ahead': "Your browser's clock is {time} ahead. Times here go by the clock of the service.",
   'clock.behind':
-    'The clock of this device is {time} behind. Times here go by the clock of the service.',
+    "Your browser's clock is {time} behind. Times here go by the clock of the service.",
   'nav.zone': 'Times in {zone}',
   'stream.away': 'No live data since {time}. Reconnecting …',
   'common.retry': 'Try again',
@@ -48,7 +47,7 @@ export const shell = {
   'number.wrong': 'Enter a number, such as {example}',
   'problem.title': 'Something went wrong',
   'problem.unreachable':
-    'The service is not responding. Check that it is running and that this device is online.',
+    'The service is not responding. Check that it is running and that your browser is online.',
   'problem.exceeded': "This exceeds the account's quota. {what}: {used} of {limit}.",
   'problem.request': 'Request {id}',
   'problem.wait': 'Try again in {seconds} s.',

@@ -235,7 +235,10 @@ function SenseFields(props: SenseFieldsProps) {
   useEffect(() => {
     if (!isWanted || !box.current) return;
     box.current.scrollIntoView({ block: 'center' });
-    box.current.querySelector<HTMLInputElement>('input[name=min]')?.focus({ preventScroll: true });
+    const field = queryOf('field') === 'unit' ? 'unit' : 'min';
+    box.current
+      .querySelector<HTMLInputElement>(`input[name=${field}]`)
+      ?.focus({ preventScroll: true });
   }, [isWanted]);
   return (
     <fieldset ref={box} class={isWanted ? 'sense sense-wanted' : 'sense'}>
