@@ -1,3 +1,4 @@
+import { sayWhen } from '../../../src/console/web/pages/device/purposes.tsx';
 import { beforeAll, expect, test, vi } from 'vitest';
 import type { ListedAlarm, Purpose, Sense } from '../../../src/console/web/api/types.ts';
 import { aboutOf, isBeyond } from '../../../src/console/web/pages/alarms/about.ts';
@@ -245,12 +246,13 @@ test('a limit of several profiles is one field; a margin is no limit of the othe
 
 test('an event that tells people opens an alarm, but not if it leads back', () => {
   const purpose = { puId: 1, initStId: 1, states: [] } as unknown as Purpose;
-  const opens = (actions: object) =>
+  const above = { sId: '0x1', orderId: 0, thresholds: { isGt: 8 } };
+  const opens = (actions: object, when: object = { causes: [above] }) =>
     opensAlarm(
       {
         evId: 1,
         actions: { cloud: { sendPush: true }, ...actions },
-        causes: [{ sId: '0x1', orderId: 0, thresholds: { isGt: 8 } }],
+        ...when,
       } as unknown as Parameters<typeof opensAlarm>[0],
       2,
       purpose,
@@ -259,4 +261,21 @@ test('an event that tells people opens an alarm, but not if it leads back', () =
   expect(opens({ engine: { gotoStId: 1 } })).toBe(false);
   expect(opens({ engine: { gotoStId: 3 } })).toBe(true);
   expect(opens({ engine: { gotoStId: 1 }, alarm: true })).toBe(true);
+  const any = { sId: '0x2', thresholds: { isAny: true } };
+  expect(opens({}, { causes: [], anyOf: [[above], [above, any]] })).toBe(true);
+  expect(opens({}, { causes: [], anyOf: [[above], [any]] })).toBe(false);
+});
+
+test('an event with groups of conditions says them all', () => {
+  const anyOf = [
+    [{ sId: '0x1', thresholds: { isGt: 8 } }],
+    [
+      { sId: '0x1', thresholds: { isGt: 5 } },
+      { sId: '0x2', thresholds: { isLt: 1 } },
+    ],
+  ];
+  const event = { evId: 1, actions: {}, causes: [], anyOf } as unknown as Parameters<
+    typeof sayWhen
+  >[0];
+  expect(sayWhen(event, new Map())).toBe('0x1 above 8; or 0x1 above 5; and 0x2 below 1');
 });

@@ -105,7 +105,9 @@ function sayEvent(
 
 function sayCauses(was: Event, is: Event, senses: Senses): string[] {
   // Otherwise it is not clear which became which.
-  if (was.causes.length === is.causes.length)
+  const hasGroups = was.anyOf !== undefined || is.anyOf !== undefined;
+  if (hasGroups && isSame([was.causes, was.anyOf], [is.causes, is.anyOf])) return [];
+  if (!hasGroups && was.causes.length === is.causes.length)
     return was.causes.flatMap((cause, place) => {
       const next = is.causes[place] as Cause;
       return isSame(cause, next) ? [] : sayCauseChange(cause, next, senses);

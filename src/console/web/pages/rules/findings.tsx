@@ -10,8 +10,11 @@ const afterMs = 200;
 
 const unchecked: Checked = { findings: [], purpose: null };
 
-/** What the service would say of a rule; of the one before while it is checked. */
-export function useChecked(rule: Rule): Checked {
+/**
+ * What the service would say of a rule; of the one before while it is checked. `isTried`: also what trying it shows; only
+ * one rule of a page can be tried.
+ */
+export function useChecked(rule: Rule, { isTried }: { isTried: boolean }): Checked {
   const [checked, setChecked] = useState(unchecked);
   useEffect(() => {
     let isGone = false;
@@ -20,7 +23,7 @@ export function useChecked(rule: Rule): Checked {
       if (isGone) return;
       const found = checkRule(rule);
       setChecked(found);
-      const explored = found.purpose && (await exploreRule(found.purpose));
+      const explored = isTried && found.purpose ? await exploreRule(found.purpose) : null;
       if (!isGone && explored && explored.length > 0) setChecked(checkRule(rule, explored));
     };
     // Without the check the service still refuses what is wrong.
@@ -29,7 +32,7 @@ export function useChecked(rule: Rule): Checked {
       isGone = true;
       clearTimeout(timer);
     };
-  }, [rule]);
+  }, [rule, isTried]);
   return checked;
 }
 

@@ -212,6 +212,7 @@ export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
   'profile.first': 'Anfang',
   'profile.now': 'jetzt',
   'profile.noEvents': 'In diesem Zustand kann nichts geschehen.',
+  'profile.or': '; oder ',
   'profile.and': '; und ',
   'profile.anyValue': 'hat irgendeinen Wert',
   'profile.relative': '{name}: Änderung seit dem letzten Auslösen {condition}',

@@ -197,6 +197,7 @@ export const deviceTabs = {
   'profile.first': 'begins here',
   'profile.now': 'now',
   'profile.noEvents': 'Nothing can happen in this state.',
+  'profile.or': '; or ',
   'profile.and': '; and ',
   'profile.anyValue': 'has any value',
   'profile.relative': '{name}: change since it last fired {condition}',
