@@ -1,4 +1,3 @@
-import { sayWhen } from '../../../src/console/web/pages/device/purposes.tsx';
 import { beforeAll, expect, test, vi } from 'vitest';
 import type { ListedAlarm, Purpose, Sense } from '../../../src/console/web/api/types.ts';
 import { aboutOf, isBeyond } from '../../../src/console/web/pages/alarms/about.ts';
@@ -264,18 +263,4 @@ test('an event that tells people opens an alarm, but not if it leads back', () =
   const any = { sId: '0x2', thresholds: { isAny: true } };
   expect(opens({}, { causes: [], anyOf: [[above], [above, any]] })).toBe(true);
   expect(opens({}, { causes: [], anyOf: [[above], [any]] })).toBe(false);
-});
-
-test('an event with groups of conditions says them all', () => {
-  const anyOf = [
-    [{ sId: '0x1', thresholds: { isGt: 8 } }],
-    [
-      { sId: '0x1', thresholds: { isGt: 5 } },
-      { sId: '0x2', thresholds: { isLt: 1 } },
-    ],
-  ];
-  const event = { evId: 1, actions: {}, causes: [], anyOf } as unknown as Parameters<
-    typeof sayWhen
-  >[0];
-  expect(sayWhen(event, new Map())).toBe('0x1 above 8; or 0x1 above 5; and 0x2 below 1');
 });

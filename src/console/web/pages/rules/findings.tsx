@@ -11,8 +11,8 @@ const afterMs = 200;
 const unchecked: Checked = { findings: [], purpose: null };
 
 /**
- * What the service would say of a rule; of the one before while it is checked. `isTried`: also what trying it shows; only
- * one rule of a page can be tried.
+ * What the service would say of a rule; of the one before while it is checked. `isTried`: also what trying it shows;
+ * only one rule of a page can be tried.
  */
 export function useChecked(rule: Rule, { isTried }: { isTried: boolean }): Checked {
   const [checked, setChecked] = useState(unchecked);
