@@ -1,8 +1,25 @@
 import type { Purpose } from '../../../contract/purpose.ts';
 import type { Warning } from '../../../contract/warnings.ts';
 
-/** Where the thread's script is: the page names it, because its name has a hash. */
-const script = () => document.querySelector<HTMLMetaElement>('meta[name="explore"]')?.content ?? '';
+type Policy = { createScriptURL(url: string): URL };
+type Policies = {
+  createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): Policy;
+};
+
+/** The only one that the page's policy of content allows; null where the browser knows none. */
+const policy =
+  (window as unknown as { trustedTypes?: Policies }).trustedTypes?.createPolicy('explore', {
+    createScriptURL(url) {
+      if (!url.startsWith('/console/assets/explore-')) throw new Error('No script of the page.');
+      return url;
+    },
+  }) ?? null;
+
+/** The thread's script: the page names it, because its name has a hash. */
+function script(): string | URL {
+  const url = document.querySelector<HTMLMetaElement>('meta[name="explore"]')?.content ?? '';
+  return policy?.createScriptURL(url) ?? url;
+}
 
 let worker: Worker | null = null;
 let turn = 0;
