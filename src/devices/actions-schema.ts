@@ -261,13 +261,21 @@ export const ActionPreview = z.object({
           goes: PurposeNames,
           comes: PurposeNames,
           stays: PurposeNames,
+          changed: z
+            .array(
+              z
+                .object({ puId: z.int(), name: z.string(), before: Purpose, after: Purpose })
+                .meta({ id: 'ChangedPurpose' }),
+            )
+            .optional(),
         })
         .meta({ id: 'PreviewedProfile' }),
     )
     .meta({
       description:
         'The profiles that the devices have, each with its purposes once, most devices first. `goes`, `comes` and ' +
-        '`stays`, for profile: purposes, if the new profile is installed; absent beyond 4 MiB of purposes, or 1 MiB of names.',
+        '`stays`, for profile: purposes, if the new profile is installed; `changed`: those that keep their name and ' +
+        'say something else. Absent beyond 4 MiB of purposes, or 1 MiB of these lists.',
     }),
   devices: z
     .array(

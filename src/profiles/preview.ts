@@ -13,7 +13,9 @@ import { type AskedChange, hexOf, type Plan, planInstalls } from './plan.ts';
 
 /** A purpose of a profile, by its number and name. */
 type Named = { puId: number; name: string };
-type Replaced = { goes: Named[]; comes: Named[]; stays: Named[] };
+/** A purpose of the same name that says something else. */
+type Changed = Named & { before: Purpose; after: Purpose };
+type Replaced = { goes: Named[]; comes: Named[]; stays: Named[]; changed: Changed[] };
 
 type ChangePreview = {
   differences: Plan['differences'];
@@ -27,7 +29,7 @@ type ChangePreview = {
   }[];
 };
 
-/** Contents of profiles that a preview reads, and names of purposes that it says, together. */
+/** Contents of profiles that a preview reads, and names of purposes and changed ones that it says, together. */
 const mostReadBytes = 4 * 1024 * 1024;
 const mostNamedBytes = 1024 * 1024;
 const longestName = 100;
@@ -103,13 +105,13 @@ async function compare(
 ): Promise<Map<number | null, Replaced>> {
   const contentIds = groups.flatMap(([id]) => id ?? []);
   const contents = await readContents(sql, contentIds);
-  const after = keyed(plan?.purposes ?? []);
+  const after = plan?.purposes ?? [];
   const replaced = new Map<number | null, Replaced>();
   let bytes = 0;
   for (const [contentId] of groups) {
     const purposes = contentId === null ? [] : contents.get(contentId);
     if (!purposes) continue;
-    const difference = differenceOf(keyed(purposes), after);
+    const difference = differenceOf(purposes, after);
     bytes += Buffer.byteLength(JSON.stringify(difference));
     if (bytes > mostNamedBytes) break;
     replaced.set(contentId, difference);
@@ -118,23 +120,29 @@ async function compare(
   return replaced;
 }
 
-/** Purposes by their JSON. */
-const keyed = (purposes: readonly Purpose[]): ReadonlyMap<string, Named> =>
-  new Map(
-    purposes.map((one) => [
-      JSON.stringify(one),
-      { puId: one.puId, name: cutText(nameOf(one), longestName) },
-    ]),
-  );
+const sayName = (one: Purpose): Named => ({
+  puId: one.puId,
+  name: cutText(nameOf(one), longestName),
+});
 
-function differenceOf(before: ReadonlyMap<string, Named>, after: ReadonlyMap<string, Named>) {
-  const named = (some: ReadonlyMap<string, Named>, isMeant: (text: string) => boolean) =>
-    [...some].flatMap(([text, name]) => (isMeant(text) ? [name] : []));
-  return {
-    goes: named(before, (text) => !after.has(text)),
-    comes: named(after, (text) => !before.has(text)),
-    stays: named(after, (text) => before.has(text)),
-  };
+function differenceOf(before: readonly Purpose[], after: readonly Purpose[]): Replaced {
+  const textsOf = (some: readonly Purpose[]) => new Set(some.map((one) => JSON.stringify(one)));
+  const without = (some: readonly Purpose[], texts: ReadonlySet<string>) =>
+    some.filter((one) => !texts.has(JSON.stringify(one)));
+  const [was, is] = [textsOf(before), textsOf(after)];
+  const gone = without(before, is);
+  const coming = new Set(without(after, was));
+  const goes: Named[] = [];
+  const changed: Changed[] = [];
+  for (const one of gone) {
+    const successor = [...coming].find((other) => nameOf(other) === nameOf(one));
+    if (successor) {
+      coming.delete(successor);
+      changed.push({ ...sayName(one), before: one, after: successor });
+    } else goes.push(sayName(one));
+  }
+  const stays = before.filter((one) => is.has(JSON.stringify(one)));
+  return { goes, comes: [...coming].map(sayName), stays: stays.map(sayName), changed };
 }
 
 /** The first of these contents that fit into the bytes of a preview. */

@@ -103,6 +103,21 @@ export const fleet: Record<keyof typeof en, string> = {
   'install.goes': 'Nicht mehr: {names}.',
   'install.stays': 'Weiterhin: {names}.',
   'install.comes': 'Neu: {names}.',
+  'install.changed': 'Geändert: {names}.',
+  'install.event.new': 'Neues Ereignis „{name}“: {when}. {does}',
+  'install.event.gone': 'Nicht mehr: Ereignis „{name}“: {when}.',
+  'install.event.name': '„{before}“ heißt dann „{after}“.',
+  'install.event.when': '„{name}“: {before} → {after}',
+  'install.event.does': '„{name}“, bisher: {before} Dann: {after}',
+  'install.differs': 'Der Unterschied liegt in Einzelheiten, die hier nicht stehen.',
+  'warning.no-recipient': 'Niemand wird benachrichtigt: Das Konto hat keine Kontakte.',
+  'warning.not-confirmed': 'Niemand wird benachrichtigt: Noch ist keine Adresse bestätigt.',
+  'warning.too-mild':
+    'Von manchen Ereignissen erfährt niemand: Jeder Kontakt wird nur über ernstere benachrichtigt.',
+  'warning.mail-not-configured':
+    'Es gehen keine E-Mails hinaus: Der Betreiber dieses Dienstes hat keinen Mailserver eingerichtet.',
+  'warning.no-device-has-sense': 'Sie liest einen Sensor, den keines dieser Geräte hat.',
+  'warning.toContacts': 'Kontakte',
   'act.remove': 'Entfernen …',
   'act.remove.title': 'Entfernen: {devices}',
   'act.remove.hint':

@@ -99,6 +99,21 @@ export const fleet = {
   'install.goes': 'No longer: {names}.',
   'install.stays': 'Still: {names}.',
   'install.comes': 'New: {names}.',
+  'install.changed': 'Changed: {names}.',
+  'install.event.new': 'New event “{name}”: {when}. {does}',
+  'install.event.gone': 'No longer: event “{name}”: {when}.',
+  'install.event.name': '“{before}” is then called “{after}”.',
+  'install.event.when': '“{name}”: {before} → {after}',
+  'install.event.does': '“{name}”, so far: {before} Then: {after}',
+  'install.differs': 'It differs in details that are not said here.',
+  'warning.no-recipient': 'Nobody will be notified: the account has no contacts.',
+  'warning.not-confirmed': 'Nobody will be notified: no address is confirmed yet.',
+  'warning.too-mild':
+    'Nobody will be notified of some events: each contact is only told of more serious ones.',
+  'warning.mail-not-configured':
+    'No e-mail will be sent: the operator of this service has set up no mail server.',
+  'warning.no-device-has-sense': 'It reads a sensor that none of these devices has.',
+  'warning.toContacts': 'Contacts',
   'act.remove': 'Remove …',
   'act.remove.title': 'Remove: {devices}',
   'act.remove.hint':
