@@ -61,6 +61,8 @@ function hasEnded(
   if (movedTo) return !isSamePlace(movedTo, place);
   if (isReported) return false;
   if (of.puId !== place.puId || (!isGlobal && of.stId !== place.stId)) return true;
+  // Another group of causes may have held since.
+  if (event.why?.some(({ group }) => group !== undefined)) return false;
   // Lists and polygons are not compared here, nor what a statistic, a difference or a rounded value is compared with.
   return (event.why ?? []).some((detail, index) => {
     const isRounded = alarm.conditions[index]?.threshold['decimalAcc'] !== undefined;

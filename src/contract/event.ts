@@ -15,6 +15,8 @@ export type CauseSense = { sId: string; val: number; ts: number; lat?: number; l
 export type CauseDetail = {
   sId: string;
   orderId: number;
+  /** With `anyOf`: the number of the group that fired it, from 0. */
+  group?: number;
   /** As in the purpose, without lists of more than 16 numbers or points. */
   thresholds: Record<string, unknown>;
   /** The number that was compared, after `relative` and `decimalAcc`; absent for a position. */
@@ -77,6 +79,8 @@ export type EventMeaning = {
 /** The condition of a cause, as in the purpose, without lists of more than 16 numbers or points. */
 type EventCondition = {
   sId: string;
+  /** With `anyOf`: the number of its group, from 0. */
+  group?: number;
   threshold: Record<string, unknown>;
   thresholds: Record<string, unknown>;
 };

@@ -109,6 +109,7 @@ type ReadableEvent = {
   evId?: unknown;
   actions?: { engine?: { gotoStId?: unknown; gotoPuId?: unknown } };
   causes?: unknown;
+  anyOf?: unknown;
 };
 
 /** Largest purpose, in bytes of its JSON. */
@@ -152,8 +153,21 @@ function eventProblems(
       const message = `no state has the stId ${gotoStId}`;
       problems.push({ path: [...path, e, 'actions', 'engine', 'gotoStId'], message });
     }
-    for (const [c, cause] of listOf<ReadableCause>(event.causes).entries())
-      problems.push(...timeProblems(cause, [...path, e, 'causes', c]));
+    const listed = listOf<ReadableCause>(event.causes).entries();
+    const all = [...listed].map(([c, cause]) => ({ cause, at: [...path, e, 'causes', c] }));
+    const groups = Array.isArray(event.anyOf) ? event.anyOf : [];
+    for (const [g, group] of groups.entries())
+      for (const [c, cause] of listOf<ReadableCause>(group).entries())
+        all.push({ cause, at: [...path, e, 'anyOf', g, c] });
+    for (const { cause, at } of all) problems.push(...timeProblems(cause, at));
+    if (groups.length === 0) continue;
+    const at = [...path, e, 'anyOf'];
+    if (listOf(event.causes).length > 0)
+      problems.push({ path: at, message: 'an event has either causes or anyOf, not both' });
+    if (all.length > maxCauses) {
+      const message = `the groups have at most ${maxCauses} causes together, these have ${all.length}`;
+      problems.push({ path: at, message });
+    }
   }
   return problems;
 }
@@ -179,6 +193,9 @@ function listOf<T extends object>(value: unknown): T[] {
   if (!Array.isArray(value)) return [];
   return value.map((item: unknown) => (typeof item === 'object' && item !== null ? item : {}) as T);
 }
+
+/** The most causes of an event, in all of its groups. */
+const maxCauses = 32;
 
 /** The longest window. It keeps a device's evidence small enough to be written with every message. */
 const maxCount = 1_000;
@@ -263,10 +280,33 @@ export const PurposeEvent = z
     name: Text.optional(),
     eventLog: z.boolean().default(false),
     actions: Actions.default({}),
-    causes: z.array(Cause).max(32).default([]),
+    causes: z.array(Cause).max(maxCauses).default([]),
+    anyOf: z
+      .array(z.array(Cause).min(1, 'a group has at least one cause'))
+      .min(1, 'expected at least one group of causes')
+      .max(maxCauses)
+      .optional()
+      .meta({
+        description:
+          'In place of `causes`: groups of causes. The event fires when all causes of one group hold.',
+      }),
   })
   .meta({ id: 'PurposeEvent' });
 export type PurposeEvent = z.infer<typeof PurposeEvent>;
+
+/**
+ * All causes of an event, those of `anyOf` group after group. `at`: the path in the event, `causes/0` or `anyOf/1/0`;
+ * `group`: counted from 0, also without `anyOf`.
+ */
+export function listCauses({
+  causes,
+  anyOf,
+}: Pick<PurposeEvent, 'causes' | 'anyOf'>): { cause: Cause; at: string; group: number }[] {
+  if (!anyOf) return causes.map((cause, c) => ({ cause, at: `causes/${c}`, group: 0 }));
+  return anyOf.flatMap((list, group) =>
+    list.map((cause, c) => ({ cause, at: `anyOf/${group}/${c}`, group })),
+  );
+}
 
 export const State = z
   .object({
@@ -352,7 +392,8 @@ export function checkPurposeSizes(
   const problems = tooLong(purpose.name, nameLength, `${path}/name`);
   for (const [s, state] of purpose.states.entries()) {
     problems.push(...tooLong(state.name, nameLength, `${path}/states/${s}/name`));
-    for (const [e, { name, actions, causes }] of state.events.entries()) {
+    for (const [e, event] of state.events.entries()) {
+      const { name, actions } = event;
       const at = `${path}/states/${s}/events/${e}`;
       problems.push(
         ...tooLong(name, nameLength, `${at}/name`),
@@ -361,8 +402,8 @@ export function checkPurposeSizes(
         ),
         ...tooLong(actions.display?.showText, textLength, `${at}/actions/display/showText`),
       );
-      for (const [c, { sId }] of causes.entries())
-        problems.push(...tooLong(sId, nameLength, `${at}/causes/${c}/sId`));
+      for (const { cause, at: inEvent } of listCauses(event))
+        problems.push(...tooLong(cause.sId, nameLength, `${at}/${inEvent}/sId`));
     }
   }
   return problems;

@@ -30,12 +30,17 @@ export const newestBegun = (begun: Begun, matched: number): Begun =>
 export const pair = ({ ts, arrivedTs }: Began): readonly number[] => [ts, arrivedTs ?? Number.NaN];
 
 /**
- * Since when an event holds that fires at `at`: the latest begin of its causes. Null: not known of one of them. A
- * silence begins when it began to be counted.
+ * Since when an event holds that fires at `at`: the latest begin of the causes of these indexes. Null: not known of one
+ * of them. A silence begins when it began to be counted.
  */
-export function beganOf({ causes }: LiveEvent, evidence: EventEvidence, at: Began): Began | null {
+export function beganOf(
+  { causes }: LiveEvent,
+  evidence: EventEvidence,
+  { at, firing }: { at: Began; firing: readonly number[] },
+): Began | null {
   let latest: Began | null = null;
-  for (const [index, cause] of causes.entries()) {
+  for (const index of firing) {
+    const cause = causes[index] as CompiledCause;
     const began = beganOfCause(cause, evidence, index) ?? (isAtOnce(cause) ? at : null);
     if (began === null) return null;
     if (latest === null || began.ts > latest.ts) latest = began;

@@ -1,4 +1,11 @@
-import type { Cause, Purpose, PurposeEvent, PurposePath, State } from '../contract/purpose.ts';
+import {
+  type Cause,
+  listCauses,
+  type Purpose,
+  type PurposeEvent,
+  type PurposePath,
+  type State,
+} from '../contract/purpose.ts';
 import type { Problem } from '../errors.ts';
 
 export const purposesPath: PurposePath = (index) => `/purposes/${index}`;
@@ -81,7 +88,8 @@ function sumUp(events: PurposeEvent[]): Sum {
   let bytes = 0;
   for (const event of events) {
     bytes += eventBytes(event);
-    for (const { sId } of event.causes) causes.set(sId, (causes.get(sId) ?? 0) + 1);
+    for (const { cause } of listCauses(event))
+      causes.set(cause.sId, (causes.get(cause.sId) ?? 0) + 1);
   }
   return { causes, bytes };
 }
@@ -134,8 +142,8 @@ const timeBytes = 240;
 /** `,2678400000,[8640000000000000,1]`: an outcome that can expire, and the same for the episode. */
 const agedBytes = 32;
 
-function eventBytes({ causes }: PurposeEvent): number {
-  return causes.reduce((sum, cause) => sum + causeBytes(cause), eventOverheadBytes);
+function eventBytes(event: PurposeEvent): number {
+  return listCauses(event).reduce((sum, { cause }) => sum + causeBytes(cause), eventOverheadBytes);
 }
 
 /** The longest that one cause's evidence can become. A window takes a byte for each measurement in it. */

@@ -1,7 +1,14 @@
 import { type Action, type Actions, listAsked } from '../contract/actions.ts';
 import type { Sense } from '../contract/configuration.ts';
 import type { DeviceEvent, EventName, SenseEvent } from '../contract/event.ts';
-import type { Cause, Purpose, PurposeEvent, State, Thresholds } from '../contract/purpose.ts';
+import {
+  type Cause,
+  listCauses,
+  type Purpose,
+  type PurposeEvent,
+  type State,
+  type Thresholds,
+} from '../contract/purpose.ts';
 import type { Place } from '../contract/values.ts';
 import { type Over, type Polygon, preparePolygon, wordBits } from './arithmetic.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
@@ -42,7 +49,7 @@ export function numbered(elements: ReadonlySet<string>): ReadonlyMap<string, num
 
 function sensesOf(purposes: Purpose[]): ReadonlySet<string> {
   const events = purposes.flatMap(({ states }) => states.flatMap((state) => state.events));
-  return new Set(events.flatMap(({ causes }) => causes.map(({ sId }) => sId)));
+  return new Set(events.flatMap((event) => listCauses(event).map(({ cause }) => cause.sId)));
 }
 
 /** Finds an event of a state by its number; null if there is none. */
@@ -132,8 +139,10 @@ export type LiveEvent = {
   index: number;
   /** The name of its evidence in a stored runtime. */
   key: string;
-  /** By ascending orderId. */
+  /** By ascending orderId; with `anyOf` group after group. */
   causes: CompiledCause[];
+  /** With `anyOf`: the indexes of each group's causes, all of which must hold. Null: all causes must. */
+  groups: readonly (readonly number[])[] | null;
   actions: Actions;
   /** Whether a firing is recorded as a `sense` event. */
   record: boolean;
@@ -165,14 +174,16 @@ function compileEvent(
   initStIds: ReadonlyMap<number, number>,
 ): LiveEvent {
   const { actions } = event;
-  const causes = event.causes
-    .map(compileCause)
-    .toSorted((one, other) => one.orderId - other.orderId);
+  const causes = listCauses(event)
+    .map(({ cause, group }) => compileCause(cause, group))
+    .toSorted((one, other) => one.group - other.group || one.orderId - other.orderId);
+  const groups = event.anyOf ? event.anyOf.map((_, group) => indexesOf(causes, group)) : null;
   const asked = listAsked(actions);
   const reaches = (whom: Action<Actions>['reaches']) => asked.some((kind) => kind.reaches === whom);
   const record = event.eventLog || reaches('history');
   const [cause] = causes;
   const isSpentAtOnce =
+    groups === null &&
     causes.length > 0 &&
     causes.every(({ sId, needed, relative }) => sId === cause?.sId && needed === 1 && !relative);
   const target = targetOf(purpose, actions, initStIds);
@@ -180,11 +191,12 @@ function compileEvent(
   const tells = tellsOf(compiled, purpose, reaches('people'));
   const hasEpisodes = tells === 'alarm' || tells === 'silent-alarm';
   if (hasEpisodes)
-    for (const [at, keeps] of keepsBegin(causes).entries()) {
-      const cause = causes[at] as CompiledCause;
-      cause.keepsBegin = keeps;
-      cause.isSingle &&= keeps === null;
-    }
+    for (const alike of Map.groupBy(causes, ({ group }) => group).values())
+      for (const [at, keeps] of keepsBegin(alike).entries()) {
+        const cause = alike[at] as CompiledCause;
+        cause.keepsBegin = keeps;
+        cause.isSingle &&= keeps === null;
+      }
   const isTimed = causes.some(({ time }) => time !== null);
   const isSilent = !record && tells === 'nobody' && !reaches('device');
   return {
@@ -195,6 +207,7 @@ function compileEvent(
     index,
     key: `${state.stId}/${event.evId}`,
     causes,
+    groups,
     actions,
     record,
     tells,
@@ -209,9 +222,20 @@ function compileEvent(
   };
 }
 
+/** The causes that fire an event when all of them hold: all, or with `anyOf` those of each group. */
+export const alternativesOf = ({
+  causes,
+  groups,
+}: Pick<LiveEvent, 'causes' | 'groups'>): CompiledCause[][] =>
+  groups ? groups.map((indexes) => indexes.map((at) => causes[at] as CompiledCause)) : [causes];
+
+const indexesOf = (causes: readonly CompiledCause[], group: number): number[] =>
+  causes.flatMap((cause, index) => (cause.group === group ? [index] : []));
+
 /**
- * What each cause of an event keeps. If every window is one outcome, the event begins with the measurement that fires
- * it, and nothing is kept. Nor is it of long windows that allow for disagreement: it would be as long as they are.
+ * What each cause of an event (with `anyOf`: of a group) keeps. If every window is one outcome, the event begins with
+ * the measurement that fires it, and nothing is kept. Nor is it of long windows that allow for disagreement: it would
+ * be as long as they are.
  */
 function keepsBegin(causes: readonly CompiledCause[]): KeepsBegin[] {
   const isAtOnce = causes.every(({ windowLength, time }) => windowLength === 1 && time === null);
@@ -233,6 +257,8 @@ type Reads = 'numbers' | 'positions' | 'anything' | 'nothing';
 
 export type CompiledCause = {
   sId: string;
+  /** The number of its group, from 0; without `anyOf` all are in the first. */
+  group: number;
   orderId: number;
   reads: Reads;
   thresholds: Thresholds;
@@ -280,7 +306,7 @@ export type TimeMembers = {
 };
 
 /** Prepares a cause for evaluation. */
-function compileCause(cause: Cause): CompiledCause {
+function compileCause(cause: Cause, group: number): CompiledCause {
   const { thresholds, threshold } = cause;
   const needed = threshold?.count ?? 1;
   const time = timeOf(threshold);
@@ -293,6 +319,7 @@ function compileCause(cause: Cause): CompiledCause {
   const lists = thresholds.isOneOf || thresholds.isNotIn ? thresholds : null;
   return {
     sId: cause.sId,
+    group,
     orderId: cause.orderId ?? 0,
     reads,
     thresholds,
@@ -374,15 +401,15 @@ function targetOf(
 }
 
 type Told = {
-  causes: { reads: string; negate: boolean; time: object | null }[];
+  causes: { group: number; reads: string; negate: boolean; time: object | null }[];
   target: { place: Place } | null;
   stId: number;
   actions: Actions;
 };
 
 /**
- * Whom firings of an event concern. It is a notice if it cannot be over (all causes are `isAny`), if it leads back to
- * the purpose's initial state, or if it has `alarm: false`.
+ * Whom firings of an event concern. It is a notice if it cannot be over (all causes, or all of a group, are `isAny`),
+ * if it leads back to the purpose's initial state, or if it has `alarm: false`.
  */
 function tellsOf(
   { causes, target, stId, actions }: Told,
@@ -392,11 +419,14 @@ function tellsOf(
   if (actions.alarm === true) return notifies ? 'alarm' : 'silent-alarm';
   if (!notifies) return 'nobody';
   if (actions.alarm === false) return 'notice';
-  if (causes.every(isAnything)) return 'notice';
+  if (causes.length === 0 || isAnyGroupAnything(causes)) return 'notice';
   const leadsBack =
     stId !== initStId && target?.place.puId === puId && target.place.stId === initStId;
   return leadsBack ? 'notice' : 'alarm';
 }
+
+const isAnyGroupAnything = (causes: Told['causes']) =>
+  [...Map.groupBy(causes, ({ group }) => group).values()].some((alike) => alike.every(isAnything));
 
 function isAnything({ reads, negate, time }: Told['causes'][number]): boolean {
   return reads === 'anything' && !negate && time === null;
@@ -406,7 +436,10 @@ function isAnything({ reads, negate, time }: Told['causes'][number]): boolean {
 export type CauseReader = {
   event: LiveEvent;
   causes: number[];
-  /** For each cause: above, below, and 1 if negated. Null unless all compare with limits only and none is timed. */
+  /**
+   * For each cause: above, below, and 1 if negated. Null with groups, and unless all compare with limits only and none
+   * is timed.
+   */
   limits: Float64Array | null;
   /** Whether all have `limits` and long windows. It can then take many numbers at once (`DeferredNumbers`). */
   isLong: boolean;
@@ -432,7 +465,7 @@ export function indexCausesBySense(events: LiveEvent[]): CausesBySense {
   for (const list of causesBySense.values())
     for (const reader of list) {
       const { event, causes } = reader;
-      reader.limits = event.isTimed ? null : limitsOf(event.causes, causes);
+      reader.limits = event.isTimed || event.groups ? null : limitsOf(event.causes, causes);
       const isLong = (index: number) => (event.causes[index]?.windowLength ?? 1) > wordBits;
       reader.isLong = reader.limits !== null && causes.every(isLong);
       const isWhole = causes.length === event.causes.length;

@@ -15,6 +15,7 @@ import {
   deferInto,
   type Deferred,
   type EvidenceDraft,
+  firingCauses,
   type GivenValue,
   isComplete,
   isSpent,
@@ -361,11 +362,12 @@ function complete(time: CauseTime, t: number): CauseTime {
  */
 function firingTime(
   { event, index, t, ts: dueTs }: Tick,
-  { causes, time }: EventEvidence,
+  evidence: EventEvidence,
 ): { ts: number; nowTs: WallMs } {
   if (hasSilence(event, index)) return { ts: t, nowTs: t };
-  const agreed = causes.map((collected, at) =>
-    collected?.agreed ? (time?.causes[at]?.agreedT ?? t) : t,
+  const { causes, time } = evidence;
+  const agreed = firingCauses(event, evidence).map((at) =>
+    causes[at]?.agreed ? (time?.causes[at]?.agreedT ?? t) : t,
   );
   return { ts: Math.max(t, ...agreed), nowTs: dueTs };
 }

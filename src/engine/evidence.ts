@@ -214,10 +214,13 @@ export class EvidenceDraft {
     return (own.causes[index] = before ? copyOf(before) : emptyWindow(undefined));
   }
 
-  endEpisode(event: LiveEvent, own: EventEvidence): void {
-    own.isInEpisode = false;
+  /** Of these groups (bits) a cause disagreed. Returns whether that ends the event's episode. */
+  leaveEpisode(event: LiveEvent, own: EventEvidence, groups: number): boolean {
+    own.episode &= ~groups;
+    if (own.episode !== 0) return false;
     own.lately = null;
     this.#ended.push(event);
+    return true;
   }
 
   /** The last outcomes of one of its causes in an episode, for changing. */
@@ -258,8 +261,8 @@ export class EvidenceDraft {
   }
 }
 
-function copyOfEvent({ causes, holding, isInEpisode, lately, time }: EventEvidence): EventEvidence {
-  return { causes: causes.slice(), holding, isInEpisode, lately: lately && lately.slice(), time };
+function copyOfEvent({ causes, holding, episode, lately, time }: EventEvidence): EventEvidence {
+  return { causes: causes.slice(), holding, episode, lately: lately && lately.slice(), time };
 }
 
 /** Moves up long windows of an event's causes, in place. */
@@ -277,9 +280,9 @@ export function moveUpAll(
 const anyAgreed = { val: 1, ts: 0 };
 
 /**
- * Whether an outcome of one of its causes ends the event's episode. One that disagrees does. A lenient cause, which
- * holds with n of m outcomes, ends it once more than m - n of its last m outcomes since the episode began disagree;
- * `own.lately` keeps these. `own` is the draft's.
+ * Whether an outcome of one of its causes ends the event's episode, as far as its group goes. One that disagrees does.
+ * A lenient cause, which holds with n of m outcomes, ends it once more than m - n of its last m outcomes since the
+ * episode began disagree; `own.lately` keeps these. `own` is the draft's.
  */
 export function endsEpisode(
   draft: EvidenceDraft,
@@ -313,9 +316,9 @@ export function collect(
   const { val, once } = given;
   const base = draft.baseOf(event.index);
   let before = draft.get(event.index);
-  const isInEpisode = before !== null && before.isInEpisode;
+  const isInEpisode = before !== null && before.episode !== 0;
   let own: EventEvidence | null = null;
-  let ended = false;
+  let left = 0;
   for (let at = 0; at < indexes.length; at++) {
     const index = indexes[at] as number;
     const cause = event.causes[index] as CompiledCause;
@@ -325,10 +328,10 @@ export function collect(
         ? agreesWithLimits(limits, at, val)
         : judge(cause, val, collected?.baseline);
     if (agrees === null || (agrees && isLeaving)) continue;
-    // In an episode, no window is full of outcomes that disagreed.
+    // In an episode, no window of a group that goes on is full of outcomes that disagreed.
     if (!agrees && (collected === disagreedOnce || isAsBefore(collected, cause, val))) continue;
     before = own ??= draft.open(event);
-    if (isInEpisode && endsEpisode(draft, event, own, index, agrees)) ended = true;
+    if (isInEpisode && endsEpisode(draft, event, own, index, agrees)) left |= 1 << cause.group;
     if (cause.isSingle) {
       own.holding += (agrees ? 1 : 0) - (collected?.matched ?? 0);
       own.causes[index] = agrees ? once : disagreedOnce;
@@ -338,7 +341,12 @@ export function collect(
       own.holding += collectMore(cause, window, given, agrees);
     }
   }
-  if (own && ended) draft.endEpisode(event, own);
+  if (!own) return null;
+  if (event.groups)
+    own.holding = groupsOf(event.groups, (at) =>
+      holds(event.causes[at] as CompiledCause, own.causes[at]),
+    );
+  if (left !== 0) draft.leaveEpisode(event, own, left);
   return own;
 }
 
@@ -403,9 +411,28 @@ function beginsAt(
   return relative && baseline === undefined && typeof val === 'number';
 }
 
-/** Whether every cause of the event holds. An event without causes never completes. */
-export function isComplete({ causes }: LiveEvent, { holding }: EventEvidence): boolean {
-  return causes.length > 0 && holding === causes.length;
+/** Whether every cause of the event, or of a group of it, holds. An event without causes never completes. */
+export function isComplete({ causes, groups }: LiveEvent, { holding }: EventEvidence): boolean {
+  return groups ? holding !== 0 : causes.length > 0 && holding === causes.length;
+}
+
+/** The groups of which all causes hold, as bits. `holdsAt`: whether the cause of that index does. */
+export function groupsOf(
+  groups: NonNullable<LiveEvent['groups']>,
+  holdsAt: (index: number) => boolean,
+): number {
+  let bits = 0;
+  for (let group = 0; group < groups.length; group += 1)
+    if ((groups[group] as readonly number[]).every(holdsAt)) bits |= 1 << group;
+  return bits;
+}
+
+/** The indexes of the causes that fire a complete event: all, or those of its first group that holds. */
+export function firingCauses(
+  { causes, groups }: LiveEvent,
+  { holding }: EventEvidence,
+): readonly number[] {
+  return groups?.find((_, group) => (holding & (1 << group)) !== 0) ?? [...causes.keys()];
 }
 
 /** Does what `collect` does, with several numbers at once, none of which completes the event. */
@@ -599,7 +626,7 @@ export function deferInto(
 
 /** Whether the reader's event is in an episode. */
 function isOpen({ event }: CauseReader, draft: EvidenceDraft): boolean {
-  return event.hasEpisodes && draft.get(event.index)?.isInEpisode === true;
+  return event.hasEpisodes && (draft.get(event.index)?.episode ?? 0) !== 0;
 }
 
 /** How many more numbers cannot fire the reader's event, because one of its causes lacks more outcomes. */

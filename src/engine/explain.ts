@@ -67,6 +67,10 @@ function statisticAt(
 const CauseExplanation = z.object({
   sId: z.string(),
   orderId: z.int(),
+  group: z.int().optional().meta({
+    description:
+      'With `anyOf`: the number of its group, from 0. All causes of one group must hold.',
+  }),
   thresholds: Thresholds,
   negate: z.boolean(),
   relative: z.boolean(),
@@ -198,10 +202,11 @@ function explainEvent(
     const tick = ticks.find((it) => it.index === index);
     return {
       ...explainCause(cause, evidence?.causes[index] ?? null, time, seen),
+      ...(event.groups && { group: cause.group }),
       ...(cause.time && explainTime(cause.time, time, tick)),
     };
   });
-  return { stId, evId, name, isGlobal, rung: evidence?.isInEpisode ?? false, causes };
+  return { stId, evId, name, isGlobal, rung: evidence !== null && evidence.episode !== 0, causes };
 }
 
 /** A cause's progress in words: "agrees for 3 of 10 minutes, holds in 6 min 40 s". */
@@ -332,6 +337,13 @@ function describeCauses({ causes }: EventExplanation): string {
   const [cause] = causes;
   if (!cause) return 'never fires: it has no causes';
   const holding = causes.filter(({ holds }) => holds).length;
+  if (cause.group !== undefined) {
+    const groups = [...Map.groupBy(causes, ({ group }) => group).values()];
+    const told = groups.map(
+      (alike) => `${alike.filter(({ holds }) => holds).length} of ${alike.length}`,
+    );
+    return `fires when all causes of one group hold, ${told.join(' or ')} do`;
+  }
   if (causes.length === 1) return cause.holds ? 'fires' : 'fires when its cause holds';
   return `fires when all causes hold, ${holding} of ${causes.length} do`;
 }

@@ -17,7 +17,14 @@ import type {
   Profile,
 } from './compile.ts';
 import { beganOf } from './begin.ts';
-import { collect, type Deferred, emptyWindow, EvidenceDraft, type GivenValue } from './evidence.ts';
+import {
+  collect,
+  type Deferred,
+  emptyWindow,
+  EvidenceDraft,
+  firingCauses,
+  type GivenValue,
+} from './evidence.ts';
 import {
   type Agreed,
   type CauseEvidence,
@@ -151,8 +158,11 @@ export function fire(
   if (isGiven) {
     const found = senseEventOf({ pId, puId: live.place.puId, event, ts }, evidence, nowTs);
     const { name, record, actions, tells } = event;
-    const isFirst = !evidence.isInEpisode;
-    const began = event.hasEpisodes ? beganOf(event, evidence, { ts, arrivedTs: nowTs }) : null;
+    const firing = firingCauses(event, evidence);
+    const isFirst = evidence.episode === 0;
+    const began = event.hasEpisodes
+      ? beganOf(event, evidence, { at: { ts, arrivedTs: nowTs }, firing })
+      : null;
     outcome.firings.push({ event: found, name, record, actions, tells, isFirst, ageMs, began });
   }
   live.draftOf(event).set(event.index, useUp(event, evidence));
@@ -187,15 +197,18 @@ function senseEventOf(origin: Origin, evidence: EventEvidence, nowTs: WallMs): S
     cause: { engine: engineOf(origin), senses: [] },
     why: [],
   };
-  for (const [index, cause] of origin.event.causes.entries()) {
+  for (const index of firingCauses(origin.event, evidence)) {
+    const cause = origin.event.causes[index] as CompiledCause;
     const collected = evidence.causes[index];
     const time = evidence.time?.causes[index];
-    if (time?.silence) found.why?.push(silenceOf(cause, time.silence, nowTs));
+    const detailed = (detail: CauseDetail) =>
+      found.why?.push(origin.event.groups ? { ...detail, group: cause.group } : detail);
+    if (time?.silence) detailed(silenceOf(cause, time.silence, nowTs));
     if (!collected?.agreed) continue;
     found.cause.senses.push(senseOf(cause, collected.agreed));
     const detail = detailOf(cause, collected, time?.compared);
     if (time?.run) Object.assign(detail, lastingOf(time.run, origin.ts));
-    found.why?.push(detail);
+    detailed(detail);
   }
   return found;
 }
@@ -336,7 +349,7 @@ function show(
   const draft = live.draftOf(event);
   // A window that is about to be emptied matters only to an episode.
   const isEmptied = !event.isGlobal || !isKept.windows;
-  if (isEmptied && !event.isTimed && !draft.get(event.index)?.isInEpisode) return 0;
+  if (isEmptied && !event.isTimed && !draft.get(event.index)?.episode) return 0;
   if (event.isTimed) collectTimed(reader, draft, given, true);
   else collect(reader, draft, given, true);
   return reader.cost;
@@ -344,15 +357,16 @@ function show(
 
 /** What remains after a firing: empty windows, baselines, what time members keep, and that an episode has begun. */
 function useUp(event: LiveEvent, evidence: EventEvidence): EventEvidence | null {
-  const { hasEpisodes: isInEpisode, isTimed } = event;
+  const { hasEpisodes, isTimed, groups } = event;
+  const episode = hasEpisodes ? evidence.episode | (groups ? evidence.holding : 1) : 0;
   const { lately } = evidence;
-  let isEmpty = !isInEpisode && !isTimed;
+  let isEmpty = !hasEpisodes && !isTimed;
   const causes = evidence.causes.map((collected) => {
     if (collected?.baseline === undefined) return null;
     isEmpty = false;
     return emptyWindow(collected.baseline);
   });
   if (isEmpty) return null;
-  const used: EventEvidence = { causes, holding: 0, isInEpisode, lately, time: null };
+  const used: EventEvidence = { causes, holding: 0, episode, lately, time: null };
   return evidence.time ? withTime(event, used, usedUp(evidence.time)) : used;
 }

@@ -17,14 +17,14 @@ import {
   type TimedOutcome,
 } from './runtime.ts';
 import { withTime } from './timed.ts';
-import { disagreed, emptyWindow, holds, windowOf } from './evidence.ts';
+import { disagreed, emptyWindow, groupsOf, holds, windowOf } from './evidence.ts';
 
 type StoredCause = 0 | [of: number, outcomes?: 0 | 1 | string, agreed?: number, baseline?: number];
 type StoredLately = 0 | (0 | [of: number, outcomes?: 0 | 1 | string])[];
+/** `episode`: as in `EventEvidence`; without `anyOf` 0 or 1. */
 type StoredEpisode =
-  | 0
-  | 1
-  | [inEpisode: 0 | 1, lately: StoredLately, time: 0 | StoredTime, begun?: (0 | StoredBegun)[]];
+  | number
+  | [episode: number, lately: StoredLately, time: 0 | StoredTime, begun?: (0 | StoredBegun)[]];
 type StoredEvent = [episode: StoredEpisode, ...causes: StoredCause[]];
 type StoredEvidence = Record<string, number | OldEvent>;
 
@@ -87,11 +87,16 @@ function readEvent(
     const window = readCause(cause, stored[index] ?? 0, agreed);
     return window && withBegun(cause, window, begun[index] ?? 0);
   });
-  const isInEpisode = began === 1;
-  const read = { causes, isInEpisode, lately: readLately(event, lately), time: null, holding: 0 };
+  const read = {
+    causes,
+    episode: began,
+    lately: readLately(event, lately),
+    time: null,
+    holding: 0,
+  };
   if (event.isTimed)
     return withTime(event, read, decodeTime(time === 0 ? null : time, event.causes));
-  read.holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
+  read.holding = holdingOf(event, causes);
   return read;
 }
 
@@ -107,6 +112,15 @@ function withBegun(
   const isUnknown = keeps === 'each' || newest === 1 || window.matched === window.of;
   return isUnknown ? { ...window, begun: null } : window;
 }
+
+/** Of an event without time members. */
+const holdingOf = (
+  { causes, groups }: LiveEvent,
+  collected: readonly (CauseEvidence | null)[],
+): number =>
+  groups
+    ? groupsOf(groups, (at) => holds(causes[at] as CompiledCause, collected[at]))
+    : causes.filter((cause, index) => holds(cause, collected[index])).length;
 
 function readLately({ causes }: LiveEvent, stored: StoredLately): EventEvidence['lately'] {
   if (stored === 0) return null;
@@ -159,11 +173,11 @@ type OldEvent = { causes: (OldCause | null)[]; rung?: true };
 /** Null if nothing was collected. */
 function readOldEvent(event: LiveEvent, old: OldEvent): EventEvidence | null {
   const causes = event.causes.map((cause, index) => readOldCause(cause, old.causes[index] ?? null));
-  const rung = old.rung === true;
-  if (!rung && causes.every((collected) => collected === null)) return null;
-  const holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
+  const rung = old.rung === true ? 1 : 0;
+  if (rung === 0 && causes.every((collected) => collected === null)) return null;
+  const holding = holdingOf(event, causes);
   const { time } = noEventEvidence(event);
-  return { causes, holding, isInEpisode: rung, lately: null, time };
+  return { causes, holding, episode: rung, lately: null, time };
 }
 
 function readOldCause(cause: CompiledCause, old: OldCause | null): CauseEvidence | null {
@@ -417,8 +431,8 @@ function encodeEvent(event: LiveEvent, evidence: EventEvidence, agreed: AgreedTa
 }
 
 function encodeEpisode(event: LiveEvent, evidence: EventEvidence): string {
-  const { isInEpisode, lately, time, causes } = evidence;
-  const began = isInEpisode ? '1' : '0';
+  const { episode, lately, time, causes } = evidence;
+  const began = String(episode);
   const stored = time && encodeTime(time);
   const begun = causes.some((cause) => cause?.begun?.length)
     ? `,${JSON.stringify(causes.map((cause) => (cause?.begun?.length ? encodeBegun(cause.begun) : 0)))}`
@@ -477,8 +491,8 @@ class EventTable {
 }
 
 /** Hashes what differs most often. Causes without evidence do not count, as in the text. */
-function hashOf({ causes, isInEpisode }: EventEvidence): number {
-  let hash = isInEpisode ? 1 : 0;
+function hashOf({ causes, episode }: EventEvidence): number {
+  let hash = episode;
   for (let index = 0; index < causes.length; index++) {
     const collected = causes[index];
     if (!collected) continue;
@@ -491,7 +505,7 @@ function hashOf({ causes, isInEpisode }: EventEvidence): number {
 
 /** Whether both have the same text. */
 function isSame({ event, evidence }: Known, other: LiveEvent, given: EventEvidence): boolean {
-  if (evidence.isInEpisode !== given.isInEpisode) return false;
+  if (evidence.episode !== given.episode) return false;
   if (evidence.lately !== given.lately || evidence.time !== given.time) return false;
   const count = Math.max(evidence.causes.length, given.causes.length);
   for (let index = 0; index < count; index++) {

@@ -43,11 +43,14 @@ export type CauseEvidence = {
   begun: Begun;
 };
 
-/** `holding`: how many causes hold. `isInEpisode`: the event has fired, and no cause has disagreed since. */
+/**
+ * `holding`: how many causes hold; with `anyOf` the groups of which all do, as bits. `episode`: 0, or once the event
+ * has fired the groups that held then and of which no cause has disagreed since, as bits; without `anyOf` 1.
+ */
 export type EventEvidence = {
   causes: (CauseEvidence | null)[];
   holding: number;
-  isInEpisode: boolean;
+  episode: number;
   /** The last outcomes of each lenient cause since the episode began (`evidence.ts`); null if there are none. */
   lately: (CauseEvidence | null)[] | null;
   /** For an event with time members; otherwise null. */
@@ -195,7 +198,7 @@ function silenceBack(silence: Silence, noneForMs: number, latestTs: number): Sil
 export function noEventEvidence({ causes, isTimed }: LiveEvent): EventEvidence {
   const none = causes.map(() => null);
   const time = isTimed ? { newestT: null, causes: none } : null;
-  return { causes: none.slice(), holding: 0, isInEpisode: false, lately: null, time };
+  return { causes: none.slice(), holding: 0, episode: 0, lately: null, time };
 }
 
 /** Whether the profile has that state in that purpose. */

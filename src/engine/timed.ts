@@ -21,6 +21,7 @@ import {
   emptyWindow,
   endsEpisode,
   type GivenValue,
+  groupsOf,
   holds,
   moveUp,
   moveUpAll,
@@ -38,16 +39,16 @@ type Found = {
   agrees: boolean | null;
 };
 
-/** Adds a measurement to a cause's evidence. Returns whether it ends the event's episode. Changes `own` and `time`. */
+/** Adds a measurement to a cause's evidence. Returns whether it ends its group's episode. Changes `own` and `time`. */
 function takeOutcome(found: Found, time: CauseTime, given: GivenValue): boolean {
   const { event, index, draft, own, agrees } = found;
   const cause = event.causes[index] as CompiledCause;
   if (agrees !== null) takeInto(found, cause, time, given);
-  if (own.isInEpisode && agrees !== null && isAgedLenient(cause))
+  if (own.episode !== 0 && agrees !== null && isAgedLenient(cause))
     time.lately = [...(time.lately ?? []), { t: found.t, agrees }].slice(-cause.windowLength);
   const { lately } = time;
   setTime(own, index, time);
-  if (!own.isInEpisode || agrees === null) return false;
+  if (own.episode === 0 || agrees === null) return false;
   if (!lately) return endsEpisode(draft, event, own, index, agrees);
   return lately.filter((outcome) => !outcome.agrees).length > cause.slack;
 }
@@ -164,7 +165,7 @@ export function collectTimed(
   isLeaving: boolean,
 ): EventEvidence | null {
   let own: EventEvidence | null = null;
-  let ended = false;
+  let left = 0;
   for (const index of indexes) {
     const cause = event.causes[index] as CompiledCause;
     const before = own ?? draft.get(event.index);
@@ -179,15 +180,12 @@ export function collectTimed(
     const { agreedT, run, silence, outcomeTs, lately } = own.time?.causes[index] ?? noTime;
     const { bins, compared } = verdict.time;
     const time = { lastT: t, agreedT, compared, run, silence, bins, outcomeTs, lately };
-    if (takeOutcome({ event, index, draft, own, t, agrees }, time, given)) ended = true;
+    if (takeOutcome({ event, index, draft, own, t, agrees }, time, given)) left |= 1 << cause.group;
     // Once more, because the new outcome itself may be too old to count.
     dropOld(event, draft, own, t);
   }
   if (!own) return null;
-  if (ended) {
-    draft.endEpisode(event, own);
-    forgetLately(own);
-  }
+  if (left !== 0 && draft.leaveEpisode(event, own, left)) forgetLately(own);
   return own.time ? withTime(event, own, own.time) : own;
 }
 
@@ -244,7 +242,13 @@ export function holdsInTime(
 export function withTime(event: LiveEvent, own: EventEvidence, time: EventTime): EventEvidence {
   own.time = time;
   own.holding = 0;
-  const { causes } = event;
+  const { causes, groups } = event;
+  if (groups) {
+    const holdsAt = (at: number) =>
+      holdsInTime(causes[at] as CompiledCause, own.causes[at], time.causes[at]);
+    own.holding = groupsOf(groups, holdsAt);
+    return own;
+  }
   for (let at = 0; at < causes.length; at += 1)
     if (holdsInTime(causes[at] as CompiledCause, own.causes[at], time.causes[at])) own.holding += 1;
   return own;
@@ -264,14 +268,14 @@ function withoutOutcomes(time: CauseTime): CauseTime {
  * while episodes, runs and silences continue. Null if nothing remains.
  */
 export function leftAtReentry(event: LiveEvent, evidence: EventEvidence): EventEvidence | null {
-  const { isInEpisode, lately, time } = evidence;
-  if (!isInEpisode && !time) return null;
+  const { episode, lately, time } = evidence;
+  if (episode === 0 && !time) return null;
   // The next draft must begin with complete windows.
   if (lately) moveUpAll(lately, event.causes);
   const causes = evidence.causes.map((collected, index) =>
     collected && time?.causes[index]?.run ? withoutBaseline(collected) : null,
   );
-  const left: EventEvidence = { causes, holding: 0, isInEpisode, lately, time: null };
+  const left: EventEvidence = { causes, holding: 0, episode, lately, time: null };
   if (!time) return left;
   const { newestT } = time;
   return withTime(event, left, { newestT, causes: time.causes.map((it) => it && anew(it)) });

@@ -1,10 +1,17 @@
 import type { Sense } from '../contract/configuration.ts';
-import type { Cause, Purpose, PurposeEvent, PurposePath } from '../contract/purpose.ts';
+import {
+  type Cause,
+  listCauses,
+  type Purpose,
+  type PurposeEvent,
+  type PurposePath,
+} from '../contract/purpose.ts';
 import type { Place, Position } from '../contract/values.ts';
 import { maxWarnings, warning, type Warning, type WarningCode } from '../contract/warnings.ts';
 import { shorterWay } from './arithmetic.ts';
 import { purposesPath } from './check.ts';
 import {
+  alternativesOf,
   type CompiledCause,
   type CompiledPurpose,
   compileProfile,
@@ -57,12 +64,14 @@ function* warnInParts(
       }
       for (const [e, event] of eventsAt(profile, place).entries()) {
         const inEvent = `${at}/events/${e}`;
-        for (const { size, reason } of whyUnfireable(event, senses)) {
-          if (reason === null) yield { size, warnings: [] };
-          else {
-            const what = `this event can never fire: ${reason.what}`;
-            yield one(reason.code, inEvent, what, size);
-          }
+        for (const [group, causes] of alternativesOf(event).entries()) {
+          const [who, where] = event.groups
+            ? ['the causes of this group never all hold', `${inEvent}/anyOf/${group}`]
+            : ['this event can never fire', inEvent];
+          for (const { size, reason } of whyUnfireable(causes, senses))
+            yield reason === null
+              ? { size, warnings: [] }
+              : one(reason.code, where, `${who}: ${reason.what}`, size);
         }
         for (const what of swings(profile, place, event))
           yield one('back-and-forth', inEvent, what);
@@ -144,11 +153,14 @@ type Never = { code: WarningCode; what: string };
 /** Why a cause is never met; null if it can be. `size`: what finding out took, in microseconds or so. */
 type JudgedCause = { size: number; reason: Never | null };
 
-/** Judges each cause of an event. `senses`: if known. */
-function* whyUnfireable(event: LiveEvent, senses?: KnownSenses): Generator<JudgedCause> {
-  if (event.causes.length === 0)
+/** Judges each cause of an event, or of a group. `senses`: if known. */
+function* whyUnfireable(
+  causes: readonly CompiledCause[],
+  senses?: KnownSenses,
+): Generator<JudgedCause> {
+  if (causes.length === 0)
     yield { size: 1, reason: { code: 'event-without-causes', what: 'it has no causes' } };
-  for (const cause of event.causes) {
+  for (const cause of causes) {
     const before = senses?.tries ?? 0;
     const reason = whyCauseNever(cause, senses);
     const tried = 1 + before - (senses?.tries ?? 0);
@@ -207,9 +219,9 @@ function warnOfTime(
   return [
     ...warnOfNotice(event, compiled, at),
     ...warnOfAlarm(event, compiled, `${at}/actions`),
-    ...event.causes.flatMap((cause, c) => [
-      ...warnOfInterval(cause, `${at}/causes/${c}`, senses),
-      ...warnOfSilence(cause, `${at}/causes/${c}`, senses),
+    ...listCauses(event).flatMap(({ cause, at: inEvent }) => [
+      ...warnOfInterval(cause, `${at}/${inEvent}`, senses),
+      ...warnOfSilence(cause, `${at}/${inEvent}`, senses),
     ]),
     ...warnOfAge(event, at),
   ];
@@ -304,11 +316,11 @@ function warnOfInterval(
   return [];
 }
 
-/** Whether any measurement meets all of its causes at once. */
-function isMetByAny({ causes }: LiveEvent): boolean {
+/** Whether any measurement meets all of its causes, or all of a group, at once. */
+function isMetByAny(event: LiveEvent): boolean {
   const isMet = ({ reads, negate, time }: CompiledCause) =>
     reads === 'anything' && !negate && time === null;
-  return causes.length > 0 && causes.every(isMet);
+  return alternativesOf(event).some((causes) => causes.length > 0 && causes.every(isMet));
 }
 
 /** Whether it only waits until nothing is measured. */
@@ -356,10 +368,10 @@ function isRoundPole(polygon: readonly Position[]): boolean {
 function* listPolygons(purposes: readonly Purpose[], pathOf: PurposePath) {
   for (const [index, { states }] of purposes.entries())
     for (const [s, { events }] of states.entries())
-      for (const [e, { causes }] of events.entries())
-        for (const [c, { thresholds }] of causes.entries()) {
-          const polygon = thresholds.isInsideGeo;
-          const path = `${pathOf(index)}/states/${s}/events/${e}/causes/${c}/thresholds/isInsideGeo`;
+      for (const [e, event] of events.entries())
+        for (const { cause, at } of listCauses(event)) {
+          const polygon = cause.thresholds.isInsideGeo;
+          const path = `${pathOf(index)}/states/${s}/events/${e}/${at}/thresholds/isInsideGeo`;
           if (polygon) yield { polygon, path };
         }
 }

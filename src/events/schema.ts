@@ -49,6 +49,9 @@ const EventMeaning = EventPlace.extend({
       z
         .object({
           sId: z.string(),
+          group: z.int().optional().meta({
+            description: 'With `anyOf`: the number of its group, from 0.',
+          }),
           threshold: z.record(z.string(), z.unknown()),
           thresholds: z.record(z.string(), z.unknown()),
         })

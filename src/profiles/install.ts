@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
 import {
   type Cause,
+  listCauses,
   checkPurposeSizes,
   cutText,
   type Purpose,
@@ -257,7 +258,9 @@ export const unfit = (problems: Problem[]) =>
 export function firstSilenceMs([first]: readonly Purpose[]): number | null {
   const states = first?.states.filter(({ stId, isGlobal }) => isGlobal || stId === first.initStId);
   const silences = (states ?? []).flatMap(({ events }) =>
-    events.flatMap(({ causes }) => causes.flatMap(({ threshold }) => threshold?.noneForMs ?? [])),
+    events.flatMap((event) =>
+      listCauses(event).flatMap(({ cause }) => cause.threshold?.noneForMs ?? []),
+    ),
   );
   return silences.length > 0 ? Math.min(...silences) : null;
 }
@@ -312,7 +315,7 @@ function sensesOf(purposes: Purpose[]): string[] {
   const senses = new Set<string>();
   for (const { states } of purposes)
     for (const { events } of states)
-      for (const { causes } of events) for (const { sId } of causes) senses.add(sId);
+      for (const event of events) for (const { cause } of listCauses(event)) senses.add(cause.sId);
   return [...senses];
 }
 
@@ -322,24 +325,27 @@ type ServiceOnly = { path: string; member: string };
 const members = ['forMs', 'noneForMs', 'over', 'maxAgeMs'] as const;
 
 /**
- * The first member about time that a device's own engine may not support; null if there is none. The service itself
- * watches events that wait only for silence, unless they change the state.
+ * The first member, about time or groups, that a device's own engine may not support; null if there is none. The
+ * service itself watches events that wait only for silence, unless they change the state.
  */
 function findServiceOnly(purposes: readonly Purpose[], pathOf: PurposePath): ServiceOnly | null {
   for (const [index, { states }] of purposes.entries())
     for (const [s, { events }] of states.entries())
       for (const [e, event] of events.entries()) {
         if (isWatchedAnyway(event)) continue;
-        for (const [c, cause] of event.causes.entries()) {
+        const at = `${pathOf(index)}/states/${s}/events/${e}`;
+        if (event.anyOf) return { path: `${at}/anyOf`, member: 'anyOf' };
+        for (const { cause, at: inEvent } of listCauses(event)) {
           const member = members.find((it) => cause.threshold?.[it] !== undefined);
-          const at = `${pathOf(index)}/states/${s}/events/${e}/causes/${c}/threshold`;
-          if (member) return { path: `${at}/${member}`, member };
+          if (member) return { path: `${at}/${inEvent}/threshold/${member}`, member };
         }
       }
   return null;
 }
 
-function isWatchedAnyway({ causes, actions: { engine } }: PurposeEvent): boolean {
+function isWatchedAnyway(event: PurposeEvent): boolean {
+  const { engine } = event.actions;
+  const causes = listCauses(event).map(({ cause }) => cause);
   const isSilence = ({ threshold }: Cause) => threshold?.noneForMs !== undefined;
   const moves = engine?.gotoStId !== undefined || engine?.gotoPuId !== undefined;
   return !moves && causes.every(isSilence);

@@ -2,11 +2,13 @@ import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { bundle } from '../../src/console/build/bundle.ts';
 import { de } from '../../src/console/web/text/de.ts';
+import { changes as changesDe } from '../../src/console/web/text/de/changes.ts';
 import { map as mapDe } from '../../src/console/web/text/de/map.ts';
 import { profiles as profilesDe } from '../../src/console/web/text/de/profiles.ts';
 import { record as recordDe } from '../../src/console/web/text/de/record.ts';
 import { rules as rulesDe } from '../../src/console/web/text/de/rules.ts';
 import { en } from '../../src/console/web/text/en.ts';
+import { changes as changesEn } from '../../src/console/web/text/en/changes.ts';
 import { map as mapEn } from '../../src/console/web/text/en/map.ts';
 import { profiles as profilesEn } from '../../src/console/web/text/en/profiles.ts';
 import { record as recordEn } from '../../src/console/web/text/en/record.ts';
@@ -41,9 +43,11 @@ test('the page stays small', async () => {
     ),
   );
   expect(sizeOf(opened)).toBeLessThan(16 * kilobyte);
-  // The pages of rules (texts or draft: what both use); and the engine (fire: what both of its chunks use), loaded when
-  // a rule is written.
-  const rules = scripts.filter(({ name }) => /^(rules-page|editor-page|texts|draft)-/.test(name));
+  // The pages of rules (texts, draft and changes: what both use); and the engine (fire: what both of its chunks use),
+  // loaded when a rule is written.
+  const rules = scripts.filter(({ name }) =>
+    /^(rules-page|editor-page|texts|draft|changes)-/.test(name),
+  );
   expect(sizeOf(rules)).toBeLessThan(32 * kilobyte);
   const engine = scripts.filter(({ name }) => /^(check|play|fire)-/.test(name));
   expect(sizeOf(engine)).toBeLessThan(75 * kilobyte);
@@ -64,6 +68,7 @@ test('both languages have the same placeholders', () => {
     [profilesEn, profilesDe],
     [recordEn, recordDe],
     [rulesEn, rulesDe],
+    [changesEn, changesDe],
   ] as Record<string, string>[][])
     for (const [key, text] of Object.entries(one ?? {}))
       expect([key, places(other?.[key] ?? '')]).toEqual([key, places(text)]);

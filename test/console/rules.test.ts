@@ -240,11 +240,15 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.getByLabel('Limit, °C').waitFor();
     expect(await page.getByLabel('Limit, °C').inputValue()).toBe('-15');
     await page.getByLabel('Limit, °C').fill('-14');
+    await page.getByText(/^Temperature above .14.°C/).waitFor();
     await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('dialog').getByText('limit of Temperature -15 °C → -14 °C').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
     await page.getByRole('button', { name: 'Saved' }).waitFor();
     await page.getByText('Versions', { exact: true }).click();
     await page.getByText('Reason: Summer').waitFor();
+    await page.getByText('Freezer too warm: limit of Temperature -15 °C → -14 °C').waitFor();
+    await page.getByText('It begins with this one.').waitFor();
     await page.getByLabel('Limit, °C').fill('-13.5');
     await page.getByRole('button', { name: 'Restore version 1' }).click();
     const asked = page.getByRole('dialog');

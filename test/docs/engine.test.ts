@@ -3,11 +3,12 @@ import { Purpose } from '../../src/contract/purpose.ts';
 import { listWarnings } from '../../src/engine/warnings.ts';
 import { blocksOf, readProjectFile } from './readme.ts';
 
-/** The examples on the page are purposes, an event's causes, or a cause. */
+/** The examples on the page are purposes, an event's causes or groups of causes, or a cause. */
 function purposeOf(shown: Record<string, unknown>) {
   if ('states' in shown) return shown;
-  const causes = 'causes' in shown ? shown['causes'] : [shown];
-  return { puId: 1, initStId: 1, states: [{ stId: 1, events: [{ evId: 1, causes }] }] };
+  const isOfEvent = 'causes' in shown || 'anyOf' in shown;
+  const event = { evId: 1, ...(isOfEvent ? shown : { causes: [shown] }) };
+  return { puId: 1, initStId: 1, states: [{ stId: 1, events: [event] }] };
 }
 
 const examples = blocksOf(readProjectFile('docs/purposes.md'), 'json').map(

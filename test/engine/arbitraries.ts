@@ -64,6 +64,8 @@ const causeWith = (longest: number): fc.Arbitrary<unknown> =>
     thresholds,
   });
 
+const causesOf = (causes: unknown[]) => ({ causes });
+
 function statesOf(cause: fc.Arbitrary<unknown>) {
   const event = fc.record({
     eventLog: fc.boolean(),
@@ -71,9 +73,15 @@ function statesOf(cause: fc.Arbitrary<unknown>) {
     alarm: fc.option(fc.boolean(), { nil: undefined, freq: 2 }),
     /** Where it moves to, if anywhere: chosen from what the profile has. */
     goto: optional(fc.record({ purpose: optional(fc.nat(1)), state: optional(fc.nat(3)) })),
-    causes: fc.oneof(
-      { weight: 4, arbitrary: fc.array(cause, { minLength: 1, maxLength: 2 }) },
-      { weight: 1, arbitrary: fc.array(cause, { maxLength: 3 }) },
+    when: fc.oneof(
+      { weight: 8, arbitrary: fc.array(cause, { minLength: 1, maxLength: 2 }).map(causesOf) },
+      { weight: 2, arbitrary: fc.array(cause, { maxLength: 3 }).map(causesOf) },
+      {
+        weight: 3,
+        arbitrary: fc
+          .array(fc.array(cause, { minLength: 1, maxLength: 2 }), { minLength: 1, maxLength: 3 })
+          .map((anyOf) => ({ anyOf })),
+      },
     ),
   });
   const state = fc.record({
@@ -102,10 +110,10 @@ export function purposesOf(cause: fc.Arbitrary<unknown>): fc.Arbitrary<Purpose[]
           states: draft.states.map(({ isGlobal, events }, stId) => ({
             stId,
             isGlobal,
-            events: events.map(({ goto, sendPush, alarm, eventLog, causes }, evId) => ({
+            events: events.map(({ goto, sendPush, alarm, eventLog, when }, evId) => ({
               evId,
               eventLog,
-              causes,
+              ...when,
               actions: { cloud: { sendPush }, alarm, engine: engineOf(goto, index, drafts) },
             })),
           })),

@@ -150,3 +150,28 @@ test('does not show a match that no longer counts', () => {
   const later = [11, 12, 13, 14, 15].map((val, index) => number(val, index + 3));
   expect(explainCause(run(profile, later, before))).not.toHaveProperty('agreed');
 });
+
+test('says of groups of causes how many hold of each', () => {
+  const anyOf = [
+    [{ sId: '0x1', thresholds: { isGt: 8 } }],
+    [
+      { sId: '0x1', thresholds: { isGt: 5 } },
+      { sId: '0x2', thresholds: { isGt: 5 } },
+    ],
+  ];
+  const states = [{ stId: 1, events: [{ evId: 1, anyOf }] }];
+  const grouped = profileOf(Purpose.parse({ puId: 1, initStId: 1, states }));
+  const { runtime, seen } = run(grouped, [number(6, 1)]);
+  const described = describeEvaluation(grouped, explain(grouped, runtime, seen), { nowTs: 1 });
+  expect(described.events).toMatchObject([
+    {
+      text: 'fires when all causes of one group hold, 0 of 1 or 1 of 2 do',
+      causes: [
+        { group: 0, holds: false },
+        { group: 1, holds: true },
+        { group: 1, holds: false },
+      ],
+    },
+  ]);
+  expect(Description.parse(described)).toEqual(described);
+});

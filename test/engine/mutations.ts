@@ -24,7 +24,7 @@ export const mutations: Mutation[] = [
         '  if (place.puId !== puId) live.enter(place, entersPurpose, outcome.arrivedTs);\n  return cost;',
       ],
       [
-        'if (isEmptied && !event.isTimed && !draft.get(event.index)?.isInEpisode) return 0;',
+        'if (isEmptied && !event.isTimed && !draft.get(event.index)?.episode) return 0;',
         'void isEmptied;',
       ],
     ],
@@ -102,7 +102,9 @@ export const mutations: Mutation[] = [
   {
     mistake: 'a measurement without ts leaves the count of late ones as it is',
     file: takeTime,
-    changes: [['if (clock?.late) this.#keep(sId, number, newest, null);', '']],
+    changes: [
+      ['newest, null);\n      return ts;', 'newest, clock?.late ?? null);\n      return ts;'],
+    ],
   },
   {
     mistake: 'a measurement that is ahead ends no silence',
@@ -163,6 +165,16 @@ export const mutations: Mutation[] = [
     mistake: 'a re-entry leaves the window of over',
     file: kept,
     changes: [['withoutOutcomes(time)), bins: null }', 'withoutOutcomes(time)) }']],
+  },
+  {
+    mistake: 'a cause of any group that disagrees ends the episode',
+    file: 'src/engine/evidence.ts',
+    changes: [['own.episode &= ~groups;', 'own.episode = 0;']],
+  },
+  {
+    mistake: 'of groups that hold the last one names the firing',
+    file: 'src/engine/evidence.ts',
+    changes: [['groups?.find(', 'groups?.findLast(']],
   },
   {
     mistake: 'a firing forgets the outcomes of its episode',

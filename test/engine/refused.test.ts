@@ -53,6 +53,30 @@ describe('a purpose is refused', () => {
     expect(pathsOf(purpose)).toEqual(paths);
   });
 
+  const anyOf = (groups: unknown, more: object = {}) =>
+    withEvent({ evId: 1, anyOf: groups, ...more });
+  const group = '/states/0/events/0/anyOf';
+  const lists = [Array.from({ length: 17 }, () => cause), Array.from({ length: 16 }, () => cause)];
+  test.each<[string, unknown, string[]]>([
+    ['both causes and groups of causes', anyOf([[cause]], { causes: [cause] }), [group]],
+    ['no group', anyOf([]), [group]],
+    ['a group without causes', anyOf([[cause], []]), [`${group}/1`]],
+    ['a list that is no group', anyOf([cause]), [`${group}/0`]],
+    ['33 causes in two groups', anyOf(lists), [group]],
+    ['a wrong cause in a group', anyOf([[cause], [cause, {}]]), [`${group}/1/1/sId`]],
+    [
+      'contradicting conditions on time in a group',
+      anyOf([[{ sId: '0x1', threshold: { noneForMs: 1_000, count: 2 } }]]),
+      [`${group}/0/0/threshold/count`],
+    ],
+  ])('with %s', (_name, purpose, paths) => {
+    expect(pathsOf(purpose)).toEqual(paths);
+  });
+
+  test('but not with 32 causes in two groups, nor with none beside them', () => {
+    expect(pathsOf(anyOf([lists[1], lists[1]], { causes: [] }))).toEqual([]);
+  });
+
   const at = '/states/0/events/0/causes/0';
   const triangle = [
     { lat: 0, long: 0 },

@@ -15,6 +15,7 @@ const Fires = Place.extend({
     .array(
       z.strictObject({
         sId: z.string(),
+        group: z.int().optional(),
         compared: z.number().optional(),
         heldMs: z.int().optional(),
         silentMs: z.int().optional(),

@@ -173,3 +173,27 @@ describe('warns of two states that send each other back and forth', () => {
     expect(pair({ isGt: 5 }, { isAny: true })).toEqual([]);
   });
 });
+
+test('a group of causes that never hold is warned of by itself, with its place', () => {
+  const anyOf = [
+    [{ sId: '0x1', thresholds: { isGt: 8 } }],
+    [{ sId: '0x2', thresholds: { isGt: 8, isLt: 5 } }],
+    [{ sId: '0x1', threshold: { noneForMs: 1_000 } }],
+  ];
+  const warnings = listWarnings([purposeWith({ evId: 1, anyOf })], undefined, own);
+  expect(warnings.map(({ code, path }) => [code, path])).toEqual([
+    ['no-value-fits', '/states/0/events/0/anyOf/1'],
+    ['short-silence', '/states/0/events/0/anyOf/2/0/threshold/noneForMs'],
+  ]);
+  expect(warnings[0]?.message).toContain('the causes of this group never all hold');
+});
+
+test('an event with a group that any measurement meets is told each time', () => {
+  const anyOf = [
+    [{ sId: '0x1', thresholds: { isGt: 8 } }],
+    [{ sId: '0x2', thresholds: { isAny: true } }],
+  ];
+  const push = { cloud: { sendPush: true } };
+  const warnings = listWarnings([purposeWith({ evId: 1, anyOf, actions: push })], undefined, own);
+  expect(warnings).toMatchObject([{ code: 'told-each-time' }]);
+});

@@ -56,6 +56,23 @@ test('but not if the service evaluates, nor without such members', async () => {
   expect(await warningsOf(purpose(1), 2, 0)).toEqual([]);
 });
 
+test('groups of causes are such a member, unless all wait for silence', async () => {
+  const grouped = (cause: object) => {
+    const groups = [[cause], [{ sId: '0x01', threshold: { noneForMs: minute } }]];
+    return { puId: 1, initStId: 1, states: [{ stId: 1, events: [{ evId: 1, anyOf: groups }] }] };
+  };
+  const above = grouped({ sId: '0x01', thresholds: { isGt: 5 } });
+  expect(await warningsOf(above, 1, 0)).toEqual([
+    {
+      path: '/purposes/0/states/0/events/0/anyOf',
+      code: 'needs-service-engine',
+      message: expect.stringContaining('may not support anyOf'),
+    },
+  ]);
+  const silences = grouped({ sId: '0x02', threshold: { noneForMs: 2 * minute } });
+  expect(await warningsOf(silences, 1, 0)).toEqual([]);
+});
+
 test('the service watches silence in any case, but does not move such a device', async () => {
   expect(await warningsOf(silent({}), 1, 0)).toEqual([]);
   const moving = { ...silent({ engine: { gotoStId: 1 } }) };

@@ -3,10 +3,10 @@ import type { EventName } from '../../contract/event.ts';
 import type { Measurement } from '../../contract/values.ts';
 import { type Warning, type WarningCode, warning } from '../../contract/warnings.ts';
 import {
+  alternativesOf,
   type CompiledCause,
   compileProfile,
   findEvent,
-  type LiveEvent,
   type Profile,
 } from '../compile.ts';
 import { judge } from '../thresholds.ts';
@@ -92,7 +92,7 @@ function firesAlways({ purposes }: Profile, paths: Paths, bounds: KnownBounds): 
   return [...purposes.values()].flatMap(({ puId, states }) =>
     [...states.values()].flatMap(({ events }) =>
       events
-        .filter((event) => isMetByEach(event, bounds))
+        .filter((event) => alternativesOf(event).some((causes) => isMetByEach(causes, bounds)))
         .flatMap(({ stId, evId }) => {
           const path = paths.get(`${puId}/${stId}/${evId}`);
           return finding(
@@ -105,7 +105,7 @@ function firesAlways({ purposes }: Profile, paths: Paths, bounds: KnownBounds): 
   );
 }
 
-function isMetByEach({ causes }: LiveEvent, bounds: KnownBounds): boolean {
+function isMetByEach(causes: readonly CompiledCause[], bounds: KnownBounds): boolean {
   const [first] = causes;
   if (!first) return false;
   const isPlain = ({ sId, reads, time, relative }: CompiledCause) =>
@@ -170,10 +170,15 @@ function constantly(
 }
 
 /** Whether any measurement fires an event, which `listWarnings` sees. */
-const isForAny = (profile: Profile, { puId, stId, evId }: EventName) =>
-  findEvent(profile, { puId, stId }, evId)?.causes.every(
-    ({ reads, negate, time }) => reads === 'anything' && !negate && time === null,
+function isForAny(profile: Profile, { puId, stId, evId }: EventName): boolean {
+  const event = findEvent(profile, { puId, stId }, evId);
+  return (
+    event !== null &&
+    alternativesOf(event).some((causes) =>
+      causes.every(({ reads, negate, time }) => reads === 'anything' && !negate && time === null),
+    )
   );
+}
 
 function repeat(
   profile: Profile,

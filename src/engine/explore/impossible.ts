@@ -1,14 +1,22 @@
 import type { Place } from '../../contract/values.ts';
-import type { CompiledCause, LiveEvent, Profile } from '../compile.ts';
+import { alternativesOf, type CompiledCause, type LiveEvent, type Profile } from '../compile.ts';
 import { canAgree, judge } from '../thresholds.ts';
 import { type Bounds, classesOf } from './classes.ts';
 
 /** Why an event can never fire, whatever is measured; null: nothing says so. */
 export type Impossible = 'no-causes' | 'never-agrees' | 'exclude-each-other';
 
-/** Judges an event by its causes alone. */
+/** Judges an event by its causes alone; one with groups of causes by the last of them, if none can hold. */
 export function whyImpossible(
-  { causes }: LiveEvent,
+  event: LiveEvent,
+  bounds: ReadonlyMap<string, Bounds>,
+): Impossible | null {
+  const whys = alternativesOf(event).map((causes) => whyNeverAll(causes, bounds));
+  return whys.includes(null) ? null : (whys.at(-1) ?? null);
+}
+
+function whyNeverAll(
+  causes: readonly CompiledCause[],
   bounds: ReadonlyMap<string, Bounds>,
 ): Impossible | null {
   if (causes.length === 0) return 'no-causes';

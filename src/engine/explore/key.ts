@@ -24,7 +24,7 @@ export function keyOf(profile: Profile, { runtime, nowTs, alarms }: Node): strin
 }
 
 function eventKey(event: LiveEvent, own: EventEvidence, nowTs: number): string {
-  let key = own.isInEpisode ? '!' : '.';
+  let key = own.episode === 0 ? '.' : `!${event.groups ? own.episode : ''}`;
   for (let index = 0; index < event.causes.length; index++) {
     const cause = event.causes[index] as CompiledCause;
     const [window, time, lately] = [

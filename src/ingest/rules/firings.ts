@@ -10,7 +10,13 @@ import type {
 } from '../../contract/event.ts';
 import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
 import { lastOf, type Place } from '../../contract/values.ts';
-import { findEvent, type Firing, type LiveEvent, type Profile } from '../../engine/compile.ts';
+import {
+  alternativesOf,
+  findEvent,
+  type Firing,
+  type LiveEvent,
+  type Profile,
+} from '../../engine/compile.ts';
 import { reportedMoveOf } from '../../engine/fire.ts';
 import type { Listening } from '../../engine/last-seen.ts';
 import { type ApplyLimits, costs, type DeviceState, type MessageScope } from './model.ts';
@@ -72,16 +78,22 @@ export function makesAlarms({ current }: DeviceState): boolean {
 
 const alarming = new WeakMap<Profile['purposes'], boolean>();
 
-/** The event as alarms know it; null if the profile has no such event, or it concerns nobody. */
+/**
+ * The event as alarms know it, with `anyOf` by the group that `fired` it; null if the profile has no such event, or it
+ * concerns nobody.
+ */
 export function describe(
   profile: Profile,
   of: EventName,
   senses: DeviceState['senses'],
+  fired?: Pick<SenseEvent, 'why'>,
 ): Described | null {
   const event = findEvent(profile, of, of.evId);
   const tells = event?.tells ?? 'nobody';
   if (!event || tells === 'nobody') return null;
   const purpose = profile.purposes.get(of.puId);
+  const group = fired?.why?.[0]?.group;
+  const causes = group === undefined ? event.causes : (alternativesOf(event)[group] ?? []);
   return {
     of,
     pId: profile.pId,
@@ -91,8 +103,8 @@ export function describe(
     actions: event.actions,
     tells,
     isGlobal: event.isGlobal,
-    sIds: [...new Set(event.causes.map(({ sId }) => sId))],
-    conditions: event.causes.map(
+    sIds: [...new Set(causes.map(({ sId }) => sId))],
+    conditions: causes.map(
       ({ sId, reportedThreshold: threshold, reportedThresholds: thresholds }) => {
         const { name = null, unit = null } = senses.get(sId) ?? {};
         return { sId, name, unit, threshold, thresholds };
@@ -148,7 +160,8 @@ function signalFiring(
 ): DeviceState {
   const { current, place } = deviceState;
   const { puId, stId, evId } = event.cause.engine;
-  const described = current && describe(current.profile, { puId, stId, evId }, deviceState.senses);
+  const described =
+    current && describe(current.profile, { puId, stId, evId }, deviceState.senses, event);
   if (!described) return deviceState;
   const isFresh = ageMs <= scope.limits.ringMaxAgeMs;
   const arrivedTs = event.arrivedTs ?? scope.arrivedTs;
@@ -227,8 +240,9 @@ export function meaningOf(
   const meaning: EventMeaning = {
     ...names,
     eventName: event.name,
-    conditions: event.causes.map(({ sId, reportedThreshold, reportedThresholds }) => {
-      return { sId, threshold: reportedThreshold, thresholds: reportedThresholds };
+    conditions: event.causes.map(({ sId, group, reportedThreshold, reportedThresholds }) => {
+      const of = event.groups ? { sId, group } : { sId };
+      return { ...of, threshold: reportedThreshold, thresholds: reportedThresholds };
     }),
     ...(event.target && { to: namesOf(purposes, event.target.place) }),
   };

@@ -4,12 +4,13 @@ import { runOf, silenceOf, windowOf } from './collected.ts';
 import { isOutcomeOf, type Log, type Outcome, speaksOfTime, windowLength } from './log.ts';
 
 /**
- * The first measurement of what an event fires for: the latest begin of its causes; null if one is not known. If every
- * window is one outcome, it is the measurement that fires it, `at`.
+ * The first measurement of what an event fires for: the latest begin of the causes of these indexes; null if one is not
+ * known. If every window is one outcome, it is the measurement that fires it, `at`.
  */
-export function beganOf(causes: Cause[], log: Log, at: Began): Began | null {
+export function beganOf(all: Cause[], indexes: number[], log: Log, at: Began): Began | null {
+  const causes = indexes.map((index) => all[index] as Cause);
   if (!speaksOfTime(causes) && causes.every((cause) => windowLength(cause).m === 1)) return at;
-  const begins = causes.map((cause, index) => beginOf(cause, log, index));
+  const begins = indexes.map((index) => beginOf(all[index] as Cause, log, index));
   if (begins.some((begin) => begin === null)) return null;
   const [first, ...others] = begins as Began[];
   if (!first) return null;

@@ -17,7 +17,10 @@ export function explained(engine: ReferenceEngine): ReturnType<typeof explain>['
       name: event.name ?? '',
       isGlobal,
       rung: engine.isInEpisode(live),
-      causes: live.causes.map((cause, index) => explainCause(log, cause, index)),
+      causes: live.causes.map((cause, index) => {
+        const group = live.groups.findIndex((indexes) => indexes.includes(index));
+        return { ...explainCause(log, cause, index), ...(event.anyOf && { group }) };
+      }),
     };
   });
 }

@@ -1,6 +1,6 @@
 import type { DeviceEvent } from '../../../src/contract/event.ts';
 import type { Measurement, Place } from '../../../src/contract/values.ts';
-import type { Purpose } from '../../../src/contract/purpose.ts';
+import type { Cause, Purpose } from '../../../src/contract/purpose.ts';
 import type { Evaluated, Moment } from '../../../src/engine/compile.ts';
 import { holds } from './collected.ts';
 import { dueOf, lookAgainTs, type Due, type Gap } from './due.ts';
@@ -114,7 +114,7 @@ export class ReferenceEngine {
   isInEpisode(live: Live): boolean {
     const tells = tellsOf(live.purpose, live.stId, live.event);
     const isKept = tells === 'alarm' || tells === 'silent-alarm';
-    return isKept && hasEpisode(this.logOf(live), live.causes);
+    return isKept && hasEpisode(this.logOf(live), live);
   }
 
   #runAll(next: () => Waiting[]): Evaluated[] {
@@ -139,7 +139,10 @@ export class ReferenceEngine {
     const newest = live.causes[index] && newestAgreed(log, live.causes[index], index);
     log.entries.push({ kind: 'tick', cause: index, d });
     if (!this.#holdsAll(live)) return outcome;
-    const times = live.causes.map((cause, i) => newestAgreed(log, cause, i)?.t ?? -Infinity);
+    const [group = 0] = this.#holding(live, log);
+    const times = (live.groups[group] ?? []).map(
+      (i) => newestAgreed(log, live.causes[i] as Cause, i)?.t ?? -Infinity,
+    );
     const ts = newest ? Math.max(d, ...times) : d;
     const to = this.#standing.targetOf(live);
     this.#fire(live, { ts, nowTs: newest ? r : d, ageMs }, outcome);
@@ -175,9 +178,16 @@ export class ReferenceEngine {
     return taken.length === 0 ? null : Math.max(...taken.map((entry) => entry.t));
   }
 
+  /** The groups of causes that all hold. */
+  #holding({ causes, groups }: Live, log: Log): number[] {
+    const holdsAt = (index: number) => holds(log, causes[index] as Cause, index);
+    return groups.flatMap((indexes, group) =>
+      indexes.length > 0 && indexes.every(holdsAt) ? [group] : [],
+    );
+  }
+
   #holdsAll(live: Live): boolean {
-    const log = this.logOf(live);
-    return live.causes.length > 0 && live.causes.every((cause, i) => holds(log, cause, i));
+    return this.#holding(live, this.logOf(live)).length > 0;
   }
 
   #fire(
@@ -187,8 +197,10 @@ export class ReferenceEngine {
   ): void {
     const log = this.logOf(live);
     const isFirst = !this.isInEpisode(live);
-    outcome.firings.push(firingOf(live, log, { ...at, ageMs: Math.max(0, ageMs), isFirst }));
-    log.entries.push({ kind: 'fired' });
+    const groups = this.#holding(live, log);
+    const [group = 0] = groups;
+    outcome.firings.push(firingOf(live, log, { ...at, ageMs: Math.max(0, ageMs), isFirst, group }));
+    log.entries.push({ kind: 'fired', groups });
   }
 
   #move(live: Live, to: Place, ts: number, outcome: Evaluated): void {

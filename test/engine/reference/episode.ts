@@ -1,15 +1,28 @@
 import type { Cause } from '../../../src/contract/purpose.ts';
+import type { Live } from './standing.ts';
 import { isKept, isOutcomeOf, windowLength, type Log, type Outcome } from './log.ts';
 
-/** Whether the event has fired since its state was entered, and no cause has disagreed since. */
-export function hasEpisode({ entries }: Log, causes: Cause[]): boolean {
+/**
+ * Whether the event has fired since its state was entered, and a group of causes that held at a firing since then has
+ * had no cause that disagreed after it.
+ */
+export function hasEpisode(
+  { entries }: Log,
+  { causes, groups }: Pick<Live, 'causes' | 'groups'>,
+): boolean {
   let since: number | null = null;
+  const held = new Set<number>();
   for (const [position, entry] of entries.entries()) {
-    if (entry.kind === 'fired') since ??= position;
+    if (entry.kind === 'fired') {
+      since ??= position;
+      for (const group of entry.groups) held.add(group);
+    }
     if (since === null || entry.kind !== 'taken' || entry.outcome?.agrees !== false) continue;
     const cause = causes[entry.cause];
     const known = entries.slice(0, position + 1);
-    if (cause && disagrees(cause, outcomesOf(entry.cause, cause, known, since))) since = null;
+    if (!cause || !disagrees(cause, outcomesOf(entry.cause, cause, known, since))) continue;
+    held.delete(groups.findIndex((indexes) => indexes.includes(entry.cause)));
+    if (held.size === 0) since = null;
   }
   return since !== null;
 }

@@ -2,19 +2,24 @@ import type { DeviceEvent, EngineCause, SenseEvent } from '../../../src/contract
 import type { Place } from '../../../src/contract/values.ts';
 import type { Firing, Transition } from '../../../src/engine/compile.ts';
 import { beganOf } from './begun.ts';
+import type { Cause } from '../../../src/contract/purpose.ts';
 import type { Live } from './standing.ts';
 import type { Log } from './log.ts';
 import { tellsOf } from './tells.ts';
 import { detailsOf } from './told.ts';
 
 /** `nowTs`: by the service's clock, from which silences count. */
-type At = { ts: number; nowTs: number; ageMs: number; isFirst: boolean };
+type At = { ts: number; nowTs: number; ageMs: number; isFirst: boolean; group: number };
 
-/** The firing of an event whose causes all hold. */
-export function firingOf(live: Live, log: Log, { ts, nowTs, ageMs, isFirst }: At): Firing {
-  const { purpose, stId, event, causes } = live;
+/** The firing of an event whose causes all hold, with `anyOf` those of that group. */
+export function firingOf(live: Live, log: Log, at: At): Firing {
+  const { ts, nowTs, ageMs, isFirst, group } = at;
+  const { purpose, stId, event, causes, groups } = live;
   const { evId, actions, name = '', eventLog } = event;
-  const details = causes.map((cause, index) => detailsOf(log, cause, index, { ts, nowTs }));
+  const indexes = groups[group] ?? [];
+  const details = indexes.map((index) =>
+    detailsOf(log, causes[index] as Cause, index, { ts, nowTs }),
+  );
   const found: SenseEvent = {
     type: 'sense',
     ts,
@@ -22,13 +27,13 @@ export function firingOf(live: Live, log: Log, { ts, nowTs, ageMs, isFirst }: At
       engine: { pId: 'p', puId: purpose.puId, stId, evId, ts },
       senses: details.flatMap(({ sense }) => (sense ? [sense] : [])),
     },
-    why: details.map(({ why }) => why),
+    why: details.map(({ why }) => (event.anyOf ? { ...why, group } : why)),
   };
   const { sendEvent, sendLog } = actions.cloud ?? {};
   const record = eventLog || sendEvent === true || sendLog === true;
   const tells = tellsOf(purpose, stId, event);
   const isKept = tells === 'alarm' || tells === 'silent-alarm';
-  const began = isKept ? beganOf(causes, log, { ts, arrivedTs: nowTs }) : null;
+  const began = isKept ? beganOf(causes, indexes, log, { ts, arrivedTs: nowTs }) : null;
   return { event: found, name, record, actions, tells, isFirst, ageMs, began };
 }
 

@@ -18,13 +18,13 @@ export type Taken = {
 export type Outcome = Taken & { outcome: Judgement };
 
 /**
- * `tick`: of a cause, due at `d`. `re-entry`: a firing entered the state, or the purpose, again. `clock`: the
- * service's clock was set right, and no later time is known than `latestTs`.
+ * `fired`: with the groups that held then. `tick`: of a cause, due at `d`. `re-entry`: a firing entered the state, or
+ * the purpose, again. `clock`: the service's clock was set right, and no later time is known than `latestTs`.
  */
 export type Entry =
   | Taken
   | { kind: 'tick'; cause: number; d: number }
-  | { kind: 'fired' }
+  | { kind: 'fired'; groups: number[] }
   | { kind: 're-entry' }
   | { kind: 'clock'; latestTs: number };
 

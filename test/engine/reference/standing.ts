@@ -8,7 +8,10 @@ export type Live = {
   stId: number;
   isGlobal: boolean;
   event: PurposeEvent;
+  /** With `anyOf` those of all groups, one group after the other. */
   causes: Cause[];
+  /** The indexes of the causes that fire it together: all of them, or with `anyOf` those of each group. */
+  groups: number[][];
 };
 
 /** Where a device is, and everything that happened to its live events since they became live. */
@@ -36,7 +39,7 @@ export class Standing {
     const own = purpose.states.filter(({ stId }) => stId === current);
     const others = purpose.states.filter(({ stId, isGlobal }) => isGlobal && stId !== current);
     return [...own, ...others].flatMap(({ stId, isGlobal, events }) =>
-      events.map((event) => ({ purpose, stId, isGlobal, event, causes: inOrder(event.causes) })),
+      events.map((event) => ({ purpose, stId, isGlobal, event, ...groupsOf(event) })),
     );
   }
 
@@ -89,6 +92,13 @@ export class Standing {
     }
     this.place = to;
   }
+}
+
+function groupsOf({ causes, anyOf }: PurposeEvent): Pick<Live, 'causes' | 'groups'> {
+  const lists = (anyOf ?? [causes]).map(inOrder);
+  let first = 0;
+  const groups = lists.map((list) => list.map(() => first++));
+  return { causes: lists.flat(), groups };
 }
 
 /** Causes with equal `orderId` keep the order of the purpose. */

@@ -3,7 +3,11 @@ import type { Tells } from '../../../src/engine/compile.ts';
 import { speaksOfTime } from './log.ts';
 
 /** Whom a firing of an event concerns. */
-export function tellsOf(purpose: Purpose, stId: number, { actions, causes }: PurposeEvent): Tells {
+export function tellsOf(
+  purpose: Purpose,
+  stId: number,
+  { actions, causes, anyOf }: PurposeEvent,
+): Tells {
   const sends = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber ?? []).length > 0;
   if (actions.alarm === true) return sends ? 'alarm' : 'silent-alarm';
   if (!sends) return 'nobody';
@@ -13,7 +17,8 @@ export function tellsOf(purpose: Purpose, stId: number, { actions, causes }: Pur
   const goesBack =
     moves && gotoPuId === purpose.puId && (gotoStId ?? purpose.initStId) === purpose.initStId;
   const isBack = stId !== purpose.initStId && goesBack;
-  return isBack || causes.every((cause) => isAnything(cause)) ? 'notice' : 'alarm';
+  const isNeverOver = (anyOf ?? [causes]).some((group) => group.every(isAnything));
+  return isBack || isNeverOver ? 'notice' : 'alarm';
 }
 
 /** `isAny` alone, without negation or time members, which never disagrees. */

@@ -1,4 +1,4 @@
-import { type Answer, call, callLines } from './request.ts';
+import { type Answer, ApiError, call, callLines } from './request.ts';
 import type { BacktestLine, Purpose, PurposeVersion } from './types.ts';
 
 const pathOf = (uuid: string) => `/v2/purposes/${uuid}`;
@@ -32,6 +32,20 @@ export const restoreVersion = (uuid: string, version: number, tag: string) =>
 export const listVersions = async (uuid: string, signal?: AbortSignal): Promise<PurposeVersion[]> =>
   (await call<{ versions: PurposeVersion[] }>('GET', `${pathOf(uuid)}/versions`, { signal })).body
     .versions;
+
+/** What a version said; null: it is no longer kept. */
+export const getVersion = async (
+  uuid: string,
+  version: number,
+  signal?: AbortSignal,
+): Promise<Purpose | null> => {
+  try {
+    return (await call<Purpose>('GET', `${pathOf(uuid)}/versions/${version}`, { signal })).body;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return null;
+    throw error;
+  }
+};
 
 /** More would help nobody who reads them. */
 const mostLines = 20_000;

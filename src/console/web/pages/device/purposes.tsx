@@ -46,8 +46,11 @@ export function Purposes({ purposes, senses, now }: PurposesProps) {
   );
 }
 
-const nameOfPurpose = ({ name, puId }: Purpose) => name || t('profile.purpose', { id: puId });
-const nameOfState = ({ name, stId }: State) => name || t('chart.state', { id: String(stId) });
+/** Its name, or number. */
+export const nameOfPurpose = ({ name, puId }: Purpose) =>
+  name || t('profile.purpose', { id: puId });
+export const nameOfState = ({ name, stId }: State) =>
+  name || t('chart.state', { id: String(stId) });
 
 type StateProps = Pick<PurposesProps, 'purposes' | 'senses'> & {
   purpose: Purpose;
@@ -91,7 +94,11 @@ export function sayWhen({ causes }: Event, senses: Senses): string {
     .join(t('profile.and'));
 }
 
-function sayCause({ sId, threshold, thresholds, measurement }: Cause, sense?: Sense): string {
+/** A condition in words. */
+export function sayCause(
+  { sId, threshold, thresholds, measurement }: Cause,
+  sense?: Sense,
+): string {
   const name = nameOfSense(sId, sense);
   const { noneForMs, negate, relative, forMs, count = 1, maxAgeMs } = threshold ?? {};
   if (noneForMs !== undefined) return t('alarms.silent', { name, time: formatDuration(noneForMs) });
@@ -114,13 +121,24 @@ function sayCause({ sId, threshold, thresholds, measurement }: Cause, sense?: Se
     .join(', ');
 }
 
-/** What happens when an event of a state fires, a sentence for each. */
+/** What happens when an event of a state fires. */
 export function sayDoes(
   event: Event,
   stId: number,
   purpose: Purpose,
   purposes: readonly Purpose[],
 ): string {
+  const said = [...listDoes(event, stId, purpose, purposes).values()];
+  return said.length === 0 ? t('profile.nothing') : said.join(' ');
+}
+
+/** The same: a sentence for each thing that is done, by what it is. */
+export function listDoes(
+  event: Event,
+  stId: number,
+  purpose: Purpose,
+  purposes: readonly Purpose[],
+): Map<string, string> {
   const { actions, eventLog } = event;
   const { cloud, sms, engine, display, severity = 'warning', keepMs, repeatMs } = actions;
   const { gotoStId, gotoPuId } = engine ?? {};
@@ -128,19 +146,25 @@ export function sayDoes(
   const target = purposes.find(({ puId }) => puId === (gotoPuId ?? purpose.puId));
   const state = target?.states.find(({ stId }) => stId === (gotoStId ?? target.initStId));
   const isAlarm = opensAlarm(event, stId, purpose);
-  const said = [
-    isAlarm && t('profile.opensAlarm', { severity: t(`severity.${severity}`) }),
-    isAlarm && keepMs && t('profile.keeps', { time: formatDuration(keepMs) }),
-    cloud?.sendPush === true && t('profile.tells'),
-    sms && t('profile.sms', { numbers: sms.phoneNumber.join(', ') }),
-    tells && repeatMs && t('profile.repeats', { time: formatDuration(repeatMs) }),
-    display?.showText !== undefined && t('profile.shows', { text: display.showText }),
-    state &&
+  const said: Record<string, string | false | 0 | undefined> = {
+    alarm: isAlarm && t('profile.opensAlarm', { severity: t(`severity.${severity}`) }),
+    keeps: isAlarm && keepMs && t('profile.keeps', { time: formatDuration(keepMs) }),
+    tells: cloud?.sendPush === true && t('profile.tells'),
+    sms: sms && t('profile.sms', { numbers: sms.phoneNumber.join(', ') }),
+    repeats: tells && repeatMs && t('profile.repeats', { time: formatDuration(repeatMs) }),
+    shows: display?.showText !== undefined && t('profile.shows', { text: display.showText }),
+    moves:
+      state &&
       engine !== undefined &&
       (target === purpose || !target
         ? t('profile.moves', { state: nameOfState(state) })
         : t('profile.movesTo', { state: nameOfState(state), purpose: nameOfPurpose(target) })),
-    (eventLog || cloud?.sendEvent === true || cloud?.sendLog === true) && t('profile.records'),
-  ].filter((part) => typeof part === 'string');
-  return said.length === 0 ? t('profile.nothing') : said.join(' ');
+    records:
+      (eventLog || cloud?.sendEvent === true || cloud?.sendLog === true) && t('profile.records'),
+  };
+  return new Map(
+    Object.entries(said).flatMap(([what, text]) =>
+      typeof text === 'string' ? [[what, text]] : [],
+    ),
+  );
 }

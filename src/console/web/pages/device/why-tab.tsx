@@ -29,11 +29,12 @@ export function WhyTab({ uuid, senses, purposes }: TabProps) {
                 <p class="event-title">{eventName(purposes, puId, event.stId, event.evId)}</p>
                 <p class="event-why">{sayEventWhy(event).join(' ')}</p>
                 <ul class="causes">
-                  {event.causes.map((cause, place) => (
+                  {event.causes.map((cause, place) => [
+                    beginsGroup(event.causes, place) && <li class="cause">{t('why.or')}</li>,
                     <li key={place} class={cause.holds ? 'cause cause-holds' : 'cause'}>
                       {sayCauseWhy(cause, senses)}
-                    </li>
-                  ))}
+                    </li>,
+                  ])}
                 </ul>
               </li>
             ))}
@@ -52,6 +53,10 @@ function eventName({ purposes }: CurrentProfile, puId: number, stId: number, evI
 
 type EventWhy = Description['events'][number];
 type CauseWhy = EventWhy['causes'][number];
+
+/** Whether another group of causes begins there. */
+const beginsGroup = (causes: readonly CauseWhy[], place: number): boolean =>
+  place > 0 && causes[place]?.group !== causes[place - 1]?.group;
 
 /** What a cause still lacks: "Temperature: 1 of 2, 1 more above 8 °C". */
 function sayCauseWhy(cause: CauseWhy, senses: ReadonlyMap<string, Sense>): string {
@@ -113,9 +118,11 @@ function sayEventWhy(event: EventWhy): string[] {
   if (causes.length === 0) return [t('why.never')];
   const holding = causes.filter(({ holds }) => holds).length;
   const fires =
-    causes.length === 1
-      ? t('why.one')
-      : t('why.all', { of: String(causes.length), holding: String(holding) });
+    causes[0]?.group !== undefined
+      ? t('why.anyOf')
+      : causes.length === 1
+        ? t('why.one')
+        : t('why.all', { of: String(causes.length), holding: String(holding) });
   return [fires, sayTelling(event)].filter((part) => part !== '');
 }
 

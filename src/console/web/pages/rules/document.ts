@@ -7,6 +7,7 @@ import type { ProfileSpan } from '../../api/types.ts';
 export type Rule = Members & { states: readonly State[] };
 export type State = Members & { stId: number; events: readonly RuleEvent[] };
 export type RuleEvent = Members & { evId: number; causes: readonly Members[] };
+
 export type Members = Readonly<Record<string, unknown>>;
 /** Where something is: `['states', 0, 'name']`. */
 export type Path = readonly (string | number)[];
@@ -16,6 +17,13 @@ const isMembers = (value: unknown): value is Members =>
 
 /** The members of an object; none if it is something else. */
 export const membersOf = (value: unknown): Members => (isMembers(value) ? value : {});
+
+/** The groups of an event's `anyOf`; null: it has none. */
+export function groupsOf(event: RuleEvent): Members[][] | null {
+  const { anyOf } = event;
+  if (!Array.isArray(anyOf)) return null;
+  return anyOf.map((group: unknown) => (Array.isArray(group) ? group.map(membersOf) : []));
+}
 
 /** What is at a place; undefined if there is nothing. */
 export function valueAt(value: unknown, path: Path): unknown {

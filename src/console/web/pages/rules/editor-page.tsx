@@ -4,6 +4,7 @@ import { getPurpose } from '../../api/rules.ts';
 import { BackLink, Link } from '../../parts/link.tsx';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { formatTime } from '../../text/format.ts';
+import { sayChanges } from '../device/changes.ts';
 import { type Chosen, useDevices } from './devices-choice.tsx';
 import {
   beginHistory,
@@ -95,6 +96,8 @@ function Editor({ id, stored: first, draft }: EditorProps) {
   const senses = useSenses(sample);
   const [chosen, setChosen] = useChosen(sample);
   const { findings, purpose } = useChecked(rule);
+  const { purpose: before } = useChecked(stored?.rule ?? noRule);
+  const changes = before && purpose ? sayChanges(before, purpose, senses) : [];
   const change = (next: Rule, key: string | null = null) =>
     setHistory((before) => edit(before, next, key));
   const discard = () => {
@@ -201,6 +204,7 @@ function Editor({ id, stored: first, draft }: EditorProps) {
           uuid={id}
           tag={stored.tag}
           isChanged={isChanged}
+          senses={senses}
           onRestored={() => {
             keepDraft(id, null);
             location.reload();
@@ -215,6 +219,7 @@ function Editor({ id, stored: first, draft }: EditorProps) {
           id={id}
           rule={rule}
           tag={tag}
+          changes={changes}
           onClose={() => setIsSaving(false)}
           onSaved={(savedTag) => {
             setStored({ rule, tag: savedTag });

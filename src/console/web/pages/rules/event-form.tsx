@@ -4,6 +4,7 @@ import { Link } from '../../parts/link.tsx';
 import { t } from '../../text/t.ts';
 import { CauseRow } from './cause-row.tsx';
 import {
+  groupsOf,
   type Members,
   membersOf,
   newCause,
@@ -50,6 +51,7 @@ export function EventForm({ rule, event, path, senses, findings, onChange }: Eve
   const name = typeof event['name'] === 'string' ? event['name'] : '';
   const [first = ''] = senses.keys();
   const others = besideForm(event);
+  const groups = groupsOf(event);
   return (
     <div class="form event-form">
       <label class="field">
@@ -79,8 +81,9 @@ export function EventForm({ rule, event, path, senses, findings, onChange }: Eve
             <FindingsAt of={at('causes', place)} />
           </div>
         ))}
-        {causes.length === 0 && <p class="fine">{text('rules.noCauses')}</p>}
-        <p>
+        {groups && <Groups groups={groups} senses={senses} />}
+        {causes.length === 0 && !groups && <p class="fine">{text('rules.noCauses')}</p>}
+        <p hidden={groups !== null}>
           <button
             type="button"
             class="link"
@@ -107,10 +110,33 @@ export function EventForm({ rule, event, path, senses, findings, onChange }: Eve
   );
 }
 
+/** Groups of conditions, to be read: they are changed as JSON. */
+function Groups({ groups, senses }: { groups: Members[][] } & Pick<EventFormProps, 'senses'>) {
+  return (
+    <>
+      {groups.map((group, g) => (
+        <fieldset key={g} class="sentences" disabled>
+          {g > 0 && <legend>{text('rules.or')}</legend>}
+          {group.map((cause, c) => (
+            <CauseRow
+              key={c}
+              cause={cause}
+              isFirst={c === 0}
+              senses={senses}
+              onChange={() => undefined}
+            />
+          ))}
+        </fieldset>
+      ))}
+      <p class="fine">{text('rules.anyOf')}</p>
+    </>
+  );
+}
+
 export const isBelow = (path: Path, above: Path): boolean =>
   above.every((step, place) => step === path[place]);
 
-const known = ['evId', 'name', 'eventLog', 'actions', 'causes'];
+const known = ['evId', 'name', 'eventLog', 'actions', 'causes', 'anyOf'];
 const knownActions = [
   'alarm',
   'severity',

@@ -8,17 +8,20 @@ import { t } from '../../text/t.ts';
 import type { Rule } from './document.ts';
 import { isNew, keepDraft } from './draft.ts';
 import { text } from './texts.ts';
+import { ChangeList } from './versions.tsx';
 
 type SaveProps = {
   id: string;
   rule: Rule;
   tag: string;
+  /** What is other than in the saved rule, in words. */
+  changes: readonly string[];
   onClose: () => void;
   onSaved: (tag: string) => void;
 };
 
 /** Saves a rule, with the reason; says so if somebody else has changed it since. */
-export function SaveDialog({ id, rule, tag, onClose, onSaved }: SaveProps) {
+export function SaveDialog({ id, rule, tag, changes, onClose, onSaved }: SaveProps) {
   const [reason, setReason] = useState('');
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
@@ -47,6 +50,7 @@ export function SaveDialog({ id, rule, tag, onClose, onSaved }: SaveProps) {
           if (!isBusy) void save(isBehind ? undefined : tag || undefined);
         }}
       >
+        {changes.length > 0 && <ChangeList changes={changes} />}
         <label class="field">
           <span>{text('rules.reason')}</span>
           <input

@@ -10,7 +10,15 @@ import { Plot, type Scale } from '../device/chart/plot.tsx';
 import type { Series, Span } from '../device/chart/points.ts';
 import { loadSeries, toPoints } from '../device/chart/series.ts';
 import { readCause, type Sentence, writeCause } from './cause.ts';
-import { type Path, pathOf, type Rule, type Selected, valueAt, withAt } from './document.ts';
+import {
+  groupsOf,
+  type Path,
+  pathOf,
+  type Rule,
+  type Selected,
+  valueAt,
+  withAt,
+} from './document.ts';
 import { nameOfEvent } from './event-form.tsx';
 import { text } from './texts.ts';
 
@@ -67,8 +75,10 @@ export function TryChart({ uuid, span, ...others }: TryChartProps) {
   const sIds = [
     ...new Set(
       others.rule.states.flatMap(({ events }) =>
-        events.flatMap(({ causes }) =>
-          causes.flatMap(({ sId }) => (typeof sId === 'string' && sId !== '' ? [sId] : [])),
+        events.flatMap((event) =>
+          (groupsOf(event)?.flat() ?? event.causes).flatMap(({ sId }) =>
+            typeof sId === 'string' && sId !== '' ? [sId] : [],
+          ),
         ),
       ),
     ),

@@ -35,7 +35,8 @@ export function limitsIn(
   const found: ProfileLimit[] = [];
   for (const [p, { states }] of purposes.entries())
     for (const [s, { stId, name: from, isGlobal, events }] of states.entries())
-      for (const [e, { name = '', causes, actions }] of events.entries()) {
+      for (const [e, { name = '', causes, anyOf, actions }] of events.entries()) {
+        if (anyOf && !isOwn) return null;
         if (causes.every(({ thresholds }) => Object.keys(thresholds).length === 0)) continue;
         const [cause, ...more] = causes;
         const which = cause && more.length === 0 ? onlyLimit(cause) : null;

@@ -138,6 +138,8 @@ export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
   'why.noEvents': 'In diesem Zustand kann kein Ereignis eintreten',
   'why.one': 'Tritt ein, wenn dies gilt.',
   'why.all': 'Tritt ein, wenn alle {of} gelten. Jetzt: {holding}.',
+  'why.anyOf': 'Tritt ein, wenn alle Bedingungen einer Gruppe gelten.',
+  'why.or': 'oder',
   'why.never': 'Tritt nie ein: Es hat keine Bedingungen.',
   'why.tells': 'Dann wird jemand benachrichtigt.',
   'why.notice': 'Jedes Mal wird jemand benachrichtigt.',

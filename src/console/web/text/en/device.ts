@@ -124,6 +124,8 @@ export const deviceTabs = {
   'why.noEvents': 'No event can fire in this state',
   'why.one': 'Fires when this holds.',
   'why.all': 'Fires when all {of} hold. Now: {holding}.',
+  'why.anyOf': 'Fires when all conditions of one group hold.',
+  'why.or': 'or',
   'why.never': 'Never fires: it has no conditions.',
   'why.tells': 'People are then notified.',
   'why.notice': 'People are notified each time.',
