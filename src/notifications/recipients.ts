@@ -477,7 +477,7 @@ export async function listDeviceWords(
   return new Map(rows.map((row) => [row.deviceId, row]));
 }
 
-/** How many recipients of each kind an account has. `severities`: what its reachable contacts are notified of, at least. */
+/** How many of each kind. `severities`: what contacts that can be reached are notified of, at least. */
 type Recipients = {
   tokens: number;
   emails: number;
@@ -486,6 +486,7 @@ type Recipients = {
   severities: Severity[];
 };
 
+/** How many recipients of each kind an account has. */
 export async function countRecipients(sql: Sql, accountId: number): Promise<Recipients> {
   const { rows } = await sql.query<Recipients>(
     `select (select count(distinct token)

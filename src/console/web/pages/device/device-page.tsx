@@ -87,7 +87,7 @@ export function DevicePage({ uuid }: { uuid: string }) {
             <Trouble uuid={uuid} senses={senses} latest={latest ?? []} />
             <DeviceAlarms uuid={uuid} {...alarms} />
             <WatchLink uuid={uuid} />
-            {'pId' in described.pendingProfile && (
+            {isInstalled(described.pendingProfile) && (
               <Waiting
                 key={described.pendingProfile.pId}
                 pending={described.pendingProfile}

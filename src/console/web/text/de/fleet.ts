@@ -104,12 +104,6 @@ export const fleet: Record<keyof typeof en, string> = {
   'install.stays': 'Weiterhin: {names}.',
   'install.comes': 'Neu: {names}.',
   'install.changed': 'Geändert: {names}.',
-  'install.event.new': 'Neues Ereignis „{name}“: {when}. {does}',
-  'install.event.gone': 'Nicht mehr: Ereignis „{name}“: {when}.',
-  'install.event.name': '„{before}“ heißt dann „{after}“.',
-  'install.event.when': '„{name}“: {before} → {after}',
-  'install.event.does': '„{name}“, bisher: {before} Dann: {after}',
-  'install.differs': 'Der Unterschied liegt in Einzelheiten, die hier nicht stehen.',
   'warning.no-recipient': 'Niemand wird benachrichtigt: Das Konto hat keine Kontakte.',
   'warning.not-confirmed': 'Niemand wird benachrichtigt: Noch ist keine Adresse bestätigt.',
   'warning.too-mild':

@@ -100,12 +100,6 @@ export const fleet = {
   'install.stays': 'Still: {names}.',
   'install.comes': 'New: {names}.',
   'install.changed': 'Changed: {names}.',
-  'install.event.new': 'New event “{name}”: {when}. {does}',
-  'install.event.gone': 'No longer: event “{name}”: {when}.',
-  'install.event.name': '“{before}” is then called “{after}”.',
-  'install.event.when': '“{name}”: {before} → {after}',
-  'install.event.does': '“{name}”, so far: {before} Then: {after}',
-  'install.differs': 'It differs in details that are not said here.',
   'warning.no-recipient': 'Nobody will be notified: the account has no contacts.',
   'warning.not-confirmed': 'Nobody will be notified: no address is confirmed yet.',
   'warning.too-mild':

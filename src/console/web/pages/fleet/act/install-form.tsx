@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { getConfiguration, previewAction, sensesOf } from '../../../api/devices.ts';
-import type { ActionPreview, DeviceAction, Purpose, Sense } from '../../../api/types.ts';
+import type { ActionPreview, DeviceAction, Sense } from '../../../api/types.ts';
 import { Icon } from '../../../parts/icon.tsx';
 import { Link } from '../../../parts/link.tsx';
 import { Problem } from '../../../parts/panel.tsx';
 import { count, t, tryText } from '../../../text/t.ts';
-import { sayDoes, sayWhen } from '../../device/purposes.tsx';
+import { sayChanges } from '../../device/changes.ts';
 import { begin } from '../jobs.tsx';
 
 type Senses = ReadonlyMap<string, Sense>;
@@ -102,7 +102,7 @@ function Replaced({ preview: { profiles, devices, warnings }, senses }: Planned)
             {changed.length > 0 && (
               <ul>
                 {changed
-                  .flatMap(({ before, after }) => sayDifferences(before, after, senses))
+                  .flatMap(({ before, after }) => sayChanges(before, after, senses))
                   .map((text) => (
                     <li key={text}>{text}</li>
                   ))}
@@ -116,45 +116,6 @@ function Replaced({ preview: { profiles, devices, warnings }, senses }: Planned)
     </>
   );
 }
-
-type Event = Purpose['states'][number]['events'][number];
-type Said = { name: string; when: string; does: string };
-
-/** What changes in a purpose, in words: when its events fire, what they do, which come and go. */
-function sayDifferences(before: Purpose, after: Purpose, senses: Senses): string[] {
-  const [was, is] = [sayEvents(before, senses), sayEvents(after, senses)];
-  const said = [...new Set([...was.keys(), ...is.keys()])].flatMap((key) => {
-    const [from, to] = [was.get(key), is.get(key)];
-    if (!from) return to ? [t('install.event.new', to)] : [];
-    if (!to) return [t('install.event.gone', from)];
-    const { name } = to;
-    return [
-      from.name === name ? '' : t('install.event.name', { before: from.name, after: name }),
-      from.when === to.when
-        ? ''
-        : t('install.event.when', { name, before: from.when, after: to.when }),
-      from.does === to.does
-        ? ''
-        : t('install.event.does', { name, before: from.does, after: to.does }),
-    ].filter(Boolean);
-  });
-  return said.length === 0 ? [t('install.differs')] : said;
-}
-
-/** The events of a purpose in words, by state and event. */
-const sayEvents = (purpose: Purpose, senses: Senses): ReadonlyMap<string, Said> =>
-  new Map(
-    purpose.states.flatMap(({ stId, events }) =>
-      events.map((event: Event) => [
-        `${stId}/${event.evId}`,
-        {
-          name: event.name || t('event.unknown', { id: event.evId }),
-          when: sayWhen(event, senses),
-          does: sayDoes(event, stId, purpose, [purpose]),
-        },
-      ]),
-    ),
-  );
 
 /** Of whom nobody would be told, which contacts mend. */
 const ofContacts = ['no-recipient', 'not-confirmed', 'too-mild'];
