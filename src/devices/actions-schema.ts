@@ -264,7 +264,12 @@ export const ActionPreview = z.object({
           changed: z
             .array(
               z
-                .object({ puId: z.int(), name: z.string(), before: Purpose, after: Purpose })
+                .object({
+                  puId: z.int(),
+                  name: z.string(),
+                  before: Purpose.optional(),
+                  after: Purpose.optional(),
+                })
                 .meta({ id: 'ChangedPurpose' }),
             )
             .optional(),
@@ -275,7 +280,7 @@ export const ActionPreview = z.object({
       description:
         'The profiles that the devices have, each with its purposes once, most devices first. `goes`, `comes` and ' +
         '`stays`, for profile: purposes, if the new profile is installed; `changed`: those that keep their name and ' +
-        'say something else. Absent beyond 4 MiB of purposes, or 1 MiB of these lists.',
+        'say something else, as a whole as far as 1 MiB reaches. Absent beyond 4 MiB of purposes, or 1 MiB of names.',
     }),
   devices: z
     .array(

@@ -13,8 +13,8 @@ import { type AskedChange, hexOf, type Plan, planInstalls } from './plan.ts';
 
 /** A purpose of a profile, by its number and name. */
 type Named = { puId: number; name: string };
-/** A purpose of the same name that says something else. */
-type Changed = Named & { before: Purpose; after: Purpose };
+/** A purpose of the same name that says something else; as a whole if there is room. */
+type Changed = Named & { before?: Purpose; after?: Purpose };
 type Replaced = { goes: Named[]; comes: Named[]; stays: Named[]; changed: Changed[] };
 
 type ChangePreview = {
@@ -89,7 +89,8 @@ export async function previewChange(
       const those = found.filter(({ install }) => all.length === 1 || install === plan);
       const deviceIds = those.flatMap(({ deviceId }) => deviceId ?? []);
       const ofSms = () => warnOfSms(accountId, purposes, pathOf);
-      warnings.push(await warnOfInstall(sql, { purposes, deviceIds, pathOf, ofSms }));
+      const warned = await warnOfInstall(sql, { purposes, deviceIds, pathOf, ofSms });
+      warnings.push(warned.warnings);
     }
     return joinWarnings(...warnings);
   }
@@ -105,44 +106,71 @@ async function compare(
 ): Promise<Map<number | null, Replaced>> {
   const contentIds = groups.flatMap(([id]) => id ?? []);
   const contents = await readContents(sql, contentIds);
-  const after = plan?.purposes ?? [];
+  const after = byText(plan?.purposes ?? []);
   const replaced = new Map<number | null, Replaced>();
   let bytes = 0;
+  let wholeBytes = 0;
   for (const [contentId] of groups) {
     const purposes = contentId === null ? [] : contents.get(contentId);
     if (!purposes) continue;
-    const difference = differenceOf(purposes, after);
-    bytes += Buffer.byteLength(JSON.stringify(difference));
+    const { successors, ...names } = differenceOf(byText(purposes), after);
+    const changed = successors.map(({ from, to }): Changed => {
+      const named = sayName(from.purpose);
+      const size = Buffer.byteLength(from.text) + Buffer.byteLength(to.text);
+      if (wholeBytes + size > mostNamedBytes) return named;
+      wholeBytes += size;
+      return { ...named, before: from.purpose, after: to.purpose };
+    });
+    const said = [
+      ...names.goes,
+      ...names.comes,
+      ...names.stays,
+      ...successors.map(({ from }) => sayName(from.purpose)),
+    ];
+    bytes += Buffer.byteLength(JSON.stringify(said));
     if (bytes > mostNamedBytes) break;
-    replaced.set(contentId, difference);
+    replaced.set(contentId, { ...names, changed });
     await yieldToEventLoop();
   }
   return replaced;
 }
+
+/** Purposes by their JSON. */
+const byText = (purposes: readonly Purpose[]): ReadonlyMap<string, Purpose> =>
+  new Map(purposes.map((one) => [JSON.stringify(one), one]));
 
 const sayName = (one: Purpose): Named => ({
   puId: one.puId,
   name: cutText(nameOf(one), longestName),
 });
 
-function differenceOf(before: readonly Purpose[], after: readonly Purpose[]): Replaced {
-  const textsOf = (some: readonly Purpose[]) => new Set(some.map((one) => JSON.stringify(one)));
-  const without = (some: readonly Purpose[], texts: ReadonlySet<string>) =>
-    some.filter((one) => !texts.has(JSON.stringify(one)));
-  const [was, is] = [textsOf(before), textsOf(after)];
-  const gone = without(before, is);
-  const coming = new Set(without(after, was));
-  const goes: Named[] = [];
-  const changed: Changed[] = [];
-  for (const one of gone) {
-    const successor = [...coming].find((other) => nameOf(other) === nameOf(one));
-    if (successor) {
-      coming.delete(successor);
-      changed.push({ ...sayName(one), before: one, after: successor });
-    } else goes.push(sayName(one));
+type WithText = { text: string; purpose: Purpose };
+
+/** Which purposes go, come and stay; `successors`: those that another one of the same name follows. */
+function differenceOf(
+  before: ReadonlyMap<string, Purpose>,
+  after: ReadonlyMap<string, Purpose>,
+): Omit<Replaced, 'changed'> & { successors: { from: WithText; to: WithText }[] } {
+  const coming = new Map<string, WithText[]>();
+  for (const [text, purpose] of after) {
+    if (before.has(text)) continue;
+    const name = nameOf(purpose);
+    coming.set(name, [...(coming.get(name) ?? []), { text, purpose }]);
   }
-  const stays = before.filter((one) => is.has(JSON.stringify(one)));
-  return { goes, comes: [...coming].map(sayName), stays: stays.map(sayName), changed };
+  const goes: Named[] = [];
+  const stays: Named[] = [];
+  const successors: { from: WithText; to: WithText }[] = [];
+  for (const [text, purpose] of before) {
+    if (after.has(text)) {
+      stays.push(sayName(purpose));
+      continue;
+    }
+    const to = coming.get(nameOf(purpose))?.shift();
+    if (to) successors.push({ from: { text, purpose }, to });
+    else goes.push(sayName(purpose));
+  }
+  const comes = [...coming.values()].flat().map(({ purpose }) => sayName(purpose));
+  return { goes, comes, stays, successors };
 }
 
 /** The first of these contents that fit into the bytes of a preview. */

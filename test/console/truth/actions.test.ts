@@ -53,7 +53,9 @@ describe.skipIf(browserPath === null)('the console says what was done, and what 
     );
     await own('POST', '/v2/devices/profile', limit(12));
     await page.reload();
-    await expect.poll(said).toEqual(['Temperature above 12 °C', 'Temperature above 8 °C']);
+    await expect
+      .poll(said)
+      .toEqual(['Event 1: limit of Temperature 8 °C → 12 °C', 'Temperature above 8 °C']);
     await checkPage(watched, 'device-waiting');
     expect(faults).toEqual([]);
   });

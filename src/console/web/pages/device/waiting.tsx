@@ -2,9 +2,10 @@ import type { Purpose, Sense } from '../../api/types.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { formatFullTime, formatTime } from '../../text/format.ts';
-import { t } from '../../text/t.ts';
-import { sayWhen } from './purposes.tsx';
-import { toTab } from './tab.ts';
+import { count, t } from '../../text/t.ts';
+import { sayChanges } from './changes.ts';
+import { nameOfPurpose, sayWhen } from './purposes.tsx';
+import { sayNames, toTab } from './tab.ts';
 
 type Installed = { purposes: readonly Purpose[]; ts: number };
 
@@ -15,13 +16,16 @@ type WaitingProps = {
   senses: ReadonlyMap<string, Sense>;
 };
 
-/** A profile that the device has not accepted yet: what it will watch, since when it waits, and what is in force. */
+/** A profile that the device has not accepted yet: what it changes, since when it waits, and what is in force. */
 export function Waiting({ pending, current, senses }: WaitingProps) {
-  const said = (profile: Installed | null) =>
-    (profile?.purposes ?? [])
-      .flatMap(({ states }) => states.flatMap(({ events }) => events))
-      .map((event) => sayWhen(event, senses));
-  const [next, inForce] = [said(pending), said(current)];
+  const former = current?.purposes ?? [];
+  const isSame = (one: Purpose, other: Purpose) => nameOfPurpose(one) === nameOfPurpose(other);
+  const comes = pending.purposes.flatMap((purpose) => {
+    const before = former.find((one) => isSame(one, purpose));
+    return before ? sayChanges(before, purpose, senses) : sayAll([purpose], senses);
+  });
+  const gone = former.filter((one) => !pending.purposes.some((purpose) => isSame(one, purpose)));
+  const goes = gone.length === 0 ? [] : [t('install.goes', { names: sayNames(gone) })];
   return (
     <section class="notice waiting" aria-label={t('waiting.title')}>
       <Icon name="clock" />
@@ -29,9 +33,9 @@ export function Waiting({ pending, current, senses }: WaitingProps) {
         <p title={formatFullTime(pending.ts)}>
           {t('waiting.since', { time: formatTime(pending.ts) })}
         </p>
-        <Conditions said={next} none={t('waiting.nothing')} />
+        <Lines said={[...goes, ...comes]} />
         <p>{t('waiting.inForce')}</p>
-        <Conditions said={inForce} none={t('waiting.nothing')} />
+        <Lines said={sayAll(former, senses)} />
         <Link to={toTab('profile')} class="link">
           {t('device.profile')}
         </Link>
@@ -40,13 +44,24 @@ export function Waiting({ pending, current, senses }: WaitingProps) {
   );
 }
 
-function Conditions({ said, none }: { said: readonly string[]; none: string }) {
+/** When the events of purposes fire. */
+const sayAll = (purposes: readonly Purpose[], senses: WaitingProps['senses']) =>
+  purposes
+    .flatMap(({ states }) => states.flatMap(({ events }) => events))
+    .map((event) => sayWhen(event, senses));
+
+/** A profile may have thousands of events: the others are on the tab. */
+const mostLines = 10;
+
+function Lines({ said }: { said: readonly string[] }) {
   const texts = [...new Set(said)];
+  const shown = texts.length === 0 ? [t('waiting.nothing')] : texts.slice(0, mostLines);
   return (
     <ul>
-      {(texts.length === 0 ? [none] : texts).map((text) => (
+      {shown.map((text) => (
         <li key={text}>{text}</li>
       ))}
+      {texts.length > mostLines && <li>{count('fleet.more', texts.length - mostLines)}</li>}
     </ul>
   );
 }

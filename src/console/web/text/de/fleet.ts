@@ -103,6 +103,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'install.goes': 'Nicht mehr: {names}.',
   'install.stays': 'Weiterhin: {names}.',
   'install.comes': 'Neu: {names}.',
+  'install.tooMuch': 'Was sich ändert, ist zu viel, um es hier aufzuzählen.',
   'install.changed': 'Geändert: {names}.',
   'warning.no-recipient': 'Niemand wird benachrichtigt: Das Konto hat keine Kontakte.',
   'warning.not-confirmed': 'Niemand wird benachrichtigt: Noch ist keine Adresse bestätigt.',
@@ -157,7 +158,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'jobs.reason.conflict': 'Er lässt sich nicht wieder öffnen.',
   'jobs.all': 'Alle Sammelaktionen',
   'jobs.hint':
-    'Was in den letzten 30 Tagen mit vielen Geräten oder Alarmen auf einmal geschah. Eine Stunde lang lässt es sich rückgängig machen; ein geschlossener Alarm lässt sich eine Minute lang wieder öffnen.',
+    'Was mit vielen Geräten oder Alarmen auf einmal geschah: die letzten 100 Aktionen aus höchstens 30 Tagen. Was sich rückgängig machen lässt, sagt bis wann.',
   'jobs.none': 'Noch keine Sammelaktionen',
   'jobs.noneHint': 'Wählen Sie mehrere Geräte oder Alarme aus, um mit allen etwas zu tun.',
   'jobs.byKey': 'durch den API-Schlüssel „{name}“',

@@ -91,6 +91,7 @@ function Replaced({ preview: { profiles, devices, warnings }, senses }: Planned)
             {isSame(place)
               ? t('install.same')
               : [
+                  comes === undefined && t('install.tooMuch'),
                   pId === null && t('limits.noProfile'),
                   goes?.length && t('install.goes', { names: names(goes) }),
                   stays?.length && t('install.stays', { names: names(stays) }),
@@ -102,7 +103,9 @@ function Replaced({ preview: { profiles, devices, warnings }, senses }: Planned)
             {changed.length > 0 && (
               <ul>
                 {changed
-                  .flatMap(({ before, after }) => sayChanges(before, after, senses))
+                  .flatMap(({ before, after }) =>
+                    before && after ? sayChanges(before, after, senses) : [t('install.tooMuch')],
+                  )
                   .map((text) => (
                     <li key={text}>{text}</li>
                   ))}
