@@ -105,6 +105,7 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
       );
       await checkPage(watched, `rules-groups-${look}`);
       await page.context().close();
+      await call('DELETE', `/v2/purposes/${purposeUuid}`);
     },
   );
 
