@@ -35,6 +35,7 @@ const hints = {
   'mail-not-configured': 'the operator sets SMTP_URL',
   'no-recipient': 'add one with PUT /v2/accounts/contacts, or set sendPush to false',
   'not-confirmed': 'open the link in the e-mail; POST /v2/accounts/contacts/test sends it again',
+  'too-mild': 'raise actions.severity, or lower minSeverity of a contact',
   'no-effect': 'remove it',
   'shorter-than-interval': 'choose a longer duration, or have the sense measured more often',
   'short-silence': 'choose more than 15 s plus the interval at which the sense is measured',
@@ -132,7 +133,8 @@ export const Warned = {
     .meta({
       description:
         'What the purposes can do was not found out in time, so `warnings` may lack what that shows: ' +
-        '`GET /v2/purposes/{purposeUuid}/cases` says it of a stored purpose. Absent: it was.',
+        '`GET /v2/purposes/{purposeUuid}/cases` says it of a stored purpose. Absent: it was, or nothing was tried, as ' +
+        'with `purposes.exploreMs` 0, or where a request that had succeeded before is repeated.',
     }),
 };
 export type Warned = { warnings: Warning[]; explored?: 'unknown' };

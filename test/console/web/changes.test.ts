@@ -53,6 +53,13 @@ test.each<[string, object, string[]]>([
     ['Too warm: limit of Temperature 8 °C → 6 °C', 'Too warm: delay of Temperature 10 min → 5 min'],
   ],
   [
+    'groups of conditions',
+    withEvents({ ...warm, causes: [], anyOf: [[warmer], [isOpen]] }, open),
+    [
+      'Too warm: Temperature above 8 °C, for 10 min → Temperature above 8 °C, for 10 min – or: Door one of 1',
+    ],
+  ],
+  [
     'how it is compared',
     withCauses({ ...warmer, thresholds: { isLt: 2 } }),
     ['Too warm: Temperature above 8 °C, for 10 min → Temperature below 2 °C, for 10 min'],

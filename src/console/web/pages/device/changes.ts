@@ -105,12 +105,13 @@ function sayEvent(
 
 function sayCauses(was: Event, is: Event, senses: Senses): string[] {
   // Otherwise it is not clear which became which.
-  if (was.causes.length === is.causes.length)
+  if (!was.anyOf && !is.anyOf && was.causes.length === is.causes.length)
     return was.causes.flatMap((cause, place) => {
       const next = is.causes[place] as Cause;
       return isSame(cause, next) ? [] : sayCauseChange(cause, next, senses);
     });
-  return [text('became', { before: sayWhen(was, senses), after: sayWhen(is, senses) })];
+  const [before, after] = [sayWhen(was, senses), sayWhen(is, senses)];
+  return before === after ? [] : [text('became', { before, after })];
 }
 
 /** Numbers that are other, by their names; otherwise the condition before and after. */

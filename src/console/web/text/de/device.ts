@@ -120,6 +120,10 @@ export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
   'device.profile': 'Profil',
   'device.settings': 'Einstellungen',
   'device.access': 'Zugang',
+  'waiting.title': 'Was auf das Gerät wartet',
+  'waiting.since': 'Wartet seit {time} auf das Gerät:',
+  'waiting.inForce': 'Bis es das annimmt, gilt:',
+  'waiting.nothing': 'nichts',
   'trouble.login':
     'Die Anmeldung des Geräts wurde abgewiesen ({ago}). Seitdem hat es sich nicht verbunden.',
   'trouble.why': 'Warum?',
@@ -214,6 +218,7 @@ export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
   'profile.now': 'jetzt',
   'profile.noEvents': 'In diesem Zustand kann nichts geschehen.',
   'profile.and': '; und ',
+  'profile.or': ' – oder: ',
   'profile.anyValue': 'hat irgendeinen Wert',
   'profile.relative': '{name}: Änderung seit dem letzten Auslösen {condition}',
   'profile.forMs': '{time} lang',
