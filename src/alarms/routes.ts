@@ -92,7 +92,7 @@ const closeTold =
   'quiet, acknowledge or snooze it instead. An alarm that is already closed does not change.';
 
 function list(deps: AlarmRouteDeps): Route {
-  // The worst values of all open alarms are read for each page, so an account's requests for them go one after the other.
+  // For each page the worst values of all open alarms are read: an account's requests for that take turns.
   const turns = new FairBudget({ most: Infinity, mostOfKey: () => 1 });
   return defineRoute({
     name: 'listAlarms',
