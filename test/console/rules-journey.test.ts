@@ -72,6 +72,18 @@ describe.skipIf(browserPath === null)('rules for somebody without a pointer', ()
       await tabTo(page, 'Severity');
       await press('ArrowDown');
       await page.getByText(/Opens an alarm .critical./i).waitFor();
+      // Another possibility, and back.
+      await tabTo(page, 'Add another possibility');
+      await press('Enter');
+      await expectFocus(page, 'Sensor');
+      await tabTo(page, 'Limit, °C');
+      await press('Control+a');
+      await page.keyboard.type('5');
+      await page.getByText(/^Temperature above .8.°C; or Temperature above 5.°C/).waitFor();
+      await tabTo(page, 'Remove this condition');
+      await press('Enter');
+      await page.getByText(/; or Temperature/).waitFor({ state: 'detached' });
+      await expectFocus(page, 'Add another possibility');
       await tabTo(page, 'On Freezer');
       await press('Enter');
       await tabTo(page, 'Search by name');
@@ -123,6 +135,11 @@ describe.skipIf(browserPath === null)('rules for somebody without a pointer', ()
         (await call<{ profiles: { pending: number }[] }>('GET', '/v2/profiles')).profiles[0]
           ?.pending;
       await expect.poll(pending, { timeout: 10_000 }).toBe(10);
+      await page.goto(`${service.url}/console/rules`);
+      await page.getByText('10 devices of them still wait for it.').first().waitFor();
+      await page.getByText('How the saved rule differs').first().click();
+      await page.getByText('It is the same.').waitFor();
+      await checkPage(watched, `rules-journey-installed-${width}`);
       expect(watched.faults).toEqual([]);
       await page.context().close();
     },

@@ -65,6 +65,13 @@ test.each<[string, object, string[]]>([
     ],
   ],
   [
+    'another possibility',
+    withEvents({ ...warm, causes: [], anyOf: [[warmer], [isOpen]] }, open),
+    [
+      'Too warm: Temperature above 8 °C, for 10 min → Temperature above 8 °C, for 10 min; or Door one of 1',
+    ],
+  ],
+  [
     'who is told, and how bad it is',
     withEvents(
       {

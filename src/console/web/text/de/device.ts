@@ -213,6 +213,7 @@ export const deviceTabs: Record<keyof typeof enDeviceTabs, string> = {
   'profile.now': 'jetzt',
   'profile.noEvents': 'In diesem Zustand kann nichts geschehen.',
   'profile.and': '; und ',
+  'profile.or': '; oder ',
   'profile.anyValue': 'hat irgendeinen Wert',
   'profile.relative': '{name}: Änderung seit dem letzten Auslösen {condition}',
   'profile.forMs': '{time} lang',

@@ -198,6 +198,7 @@ export const deviceTabs = {
   'profile.now': 'now',
   'profile.noEvents': 'Nothing can happen in this state.',
   'profile.and': '; and ',
+  'profile.or': '; or ',
   'profile.anyValue': 'has any value',
   'profile.relative': '{name}: change since it last fired {condition}',
   'profile.forMs': 'for {time}',
