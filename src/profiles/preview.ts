@@ -87,7 +87,8 @@ export async function previewChange(
       const those = found.filter(({ install }) => all.length === 1 || install === plan);
       const deviceIds = those.flatMap(({ deviceId }) => deviceId ?? []);
       const ofSms = () => warnOfSms(accountId, purposes, pathOf);
-      warnings.push(await warnOfInstall(sql, { purposes, deviceIds, pathOf, ofSms }));
+      const warned = await warnOfInstall(sql, { purposes, deviceIds, pathOf, ofSms });
+      warnings.push(warned.warnings);
     }
     return joinWarnings(...warnings);
   }

@@ -1,6 +1,7 @@
+import { call, until } from '../ask.ts';
 import type { DeviceKeys } from '../fixture.ts';
 import { asDevice, install, registerDevice, type Site } from './device.ts';
-import { greenhouse } from './purposes.ts';
+import { greenhouse, warmAndCold } from './purposes.ts';
 
 const minuteMs = 60_000;
 const dayMs = 1_440 * minuteMs;
@@ -41,6 +42,27 @@ export async function fillHistory(site: Site, nowTs: number): Promise<DeviceKeys
     });
   });
   return keys;
+}
+
+/** A stored backtest with lines of every kind. */
+export async function playBack({ url, token }: Site, { uuid }: DeviceKeys, nowTs: number) {
+  const { backtestId } = await call<{ backtestId: string }>(url, '/v2/backtests', {
+    method: 'POST',
+    token,
+    body: {
+      name: 'Warm and cold',
+      candidate: { purposes: [warmAndCold] },
+      against: 'recorded',
+      devices: [uuid],
+      start: nowTs - minuteMs,
+      end: Date.now(),
+    },
+  });
+  await until('the backtest', async () => {
+    const path = `/v2/backtests/${backtestId}`;
+    const { state } = await call<{ state: string }>(url, path, { token });
+    return state === 'done' ? true : null;
+  });
 }
 
 /** A device with a rejection for every reason that a device can cause. */

@@ -189,3 +189,25 @@ export const wideWindows = {
     },
   ],
 };
+
+/** Goes to and fro on a device whose values do, and opens an alarm each time. */
+export const warmAndCold = {
+  puId: 12,
+  name: 'Warm and cold',
+  initStId: 1,
+  states: [
+    { stId: 1, name: 'cold', isGt: 15, gotoStId: 2 },
+    { stId: 2, name: 'warm', isLt: -15, gotoStId: 1 },
+  ].map(({ stId, name, gotoStId, ...thresholds }) => ({
+    stId,
+    name,
+    events: [
+      {
+        evId: 1,
+        eventLog: true,
+        actions: { alarm: true, cloud: { sendEvent: true, sendPush: true }, engine: { gotoStId } },
+        causes: [{ sId: '0x01', thresholds }],
+      },
+    ],
+  })),
+};

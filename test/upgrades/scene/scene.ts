@@ -9,7 +9,7 @@ import { askForLinks, beRefused, makeOnce, openDoors } from './access.ts';
 import { openAccount, storePurposes } from './accounts.ts';
 import { asDevice, registerDevice, rotateToken, type Site } from './device.ts';
 import { collectEvidence, collectMuch } from './evidence.ts';
-import { beRejected, evaluateItself, fillHistory } from './history.ts';
+import { beRejected, evaluateItself, fillHistory, playBack } from './history.ts';
 import { notify } from './notifications.ts';
 import { addContacts, raiseAlarms } from './people.ts';
 import { setProfiles } from './profiles.ts';
@@ -47,6 +47,7 @@ export async function setScene(program: Program, around: Around): Promise<Scene>
   const own = await evaluateItself(site, nowTs);
   const tokens = await changeTokens(site);
   const history = await fillHistory(site, nowTs);
+  await playBack(site, history, nowTs);
   const rejected = await beRejected(site, nowTs);
   const ringing = await notify({ ...site, token: bob.token }, receiver);
   const gone = await removeDevice(site);

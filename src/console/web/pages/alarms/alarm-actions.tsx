@@ -18,7 +18,7 @@ import { Problem, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import { sayHolding } from './about.ts';
 
-type Act = 'acknowledge' | 'close' | 'snooze' | 'unsnooze' | 'mute' | 'unmute';
+type Act = 'acknowledge' | 'note' | 'close' | 'snooze' | 'unsnooze' | 'mute' | 'unmute';
 
 type ActionsProps = {
   alarm: ListedAlarm;
@@ -69,7 +69,7 @@ export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
         await readOpenAlarms();
       },
     );
-  const button = (act: Act, onClick: () => void) => (
+  const button = (act: Exclude<Act, 'note'>, onClick: () => void) => (
     <button
       // The button that ends a snooze takes the place of the one that began it, so it keeps the focus.
       key={act.replace('un', '')}
@@ -86,18 +86,25 @@ export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
     <div class="alarm-actions">
       {state === 'open' &&
         button('acknowledge', () => void run('acknowledge', () => acknowledgeAlarm(alarmId)))}
-      {snoozed
-        ? button('unsnooze', () => void run('unsnooze', () => unsnoozeAlarm(alarmId)))
-        : button('snooze', () => setAsking('snooze'))}
-      {muted
-        ? button('unmute', () => void run('unmute', () => unmuteDevice(uuid)))
-        : button('mute', () => setAsking('mute'))}
-      {button('close', () => void close({}))}
-      {state === 'open' && (
-        <button type="button" class="link" onClick={() => setAsking('note')}>
-          {t('alarms.withNote')}
-        </button>
+      {state !== 'closed' && (
+        <>
+          {snoozed
+            ? button('unsnooze', () => void run('unsnooze', () => unsnoozeAlarm(alarmId)))
+            : button('snooze', () => setAsking('snooze'))}
+          {muted
+            ? button('unmute', () => void run('unmute', () => unmuteDevice(uuid)))
+            : button('mute', () => setAsking('mute'))}
+          {button('close', () => void close({}))}
+        </>
       )}
+      <button
+        type="button"
+        class="link"
+        aria-describedby={describedBy}
+        onClick={() => setAsking('note')}
+      >
+        {t(state === 'open' ? 'alarms.withNote' : 'alarms.addNote')}
+      </button>
       {error !== null && <Problem error={error} />}
       {asking === 'close' && (
         <NoteDialog
@@ -110,11 +117,16 @@ export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
       )}
       {asking === 'note' && (
         <NoteDialog
-          title={t('alarms.acknowledge')}
-          action={t('alarms.acknowledge')}
+          title={t(state === 'open' ? 'alarms.acknowledge' : 'alarms.addNote')}
+          action={t(state === 'open' ? 'alarms.acknowledge' : 'alarms.addNote')}
           hint={t('alarms.noteHint')}
           onCancel={() => setAsking(null)}
-          onSend={(note) => void run('acknowledge', () => acknowledgeAlarm(alarmId, note))}
+          // A note with an acknowledgement that changes nothing is kept all the same.
+          onSend={(note) =>
+            void run(state === 'open' ? 'acknowledge' : 'note', () =>
+              acknowledgeAlarm(alarmId, note),
+            )
+          }
         />
       )}
       {(asking === 'snooze' || asking === 'mute') && (

@@ -27,7 +27,9 @@ export type Month = {
   /** Each day of the span, as 2026-10-25. */
   days: readonly string[];
   senses: readonly SenseMonth[];
-  /** Those that measured nothing, and the span in which they could have. */
+  /** When the device was read, ms. */
+  readTs: number;
+  /** Those that measured nothing, and the span in which there was a device. */
   silent: readonly Sense[];
   known: Span;
   /** Oldest first. */
@@ -80,7 +82,7 @@ export async function loadMonth(
   });
   const { name = '', serial = '' } = configuration.device;
   const silent = all.filter(({ sId }) => !days.has(sId));
-  const rest = { days: daysOf(span, zone), senses, silent, known, ...found };
+  const rest = { days: daysOf(span, zone), readTs: nowTs, senses, silent, known, ...found };
   return { name, serial: serial ?? '', span, ...rest };
 }
 

@@ -11,6 +11,7 @@ export const device: Record<keyof typeof enDevice, string> = {
   'device.moreAlarms.one': '{count} weiterer Alarm dieses Geräts',
   'device.moreAlarms.other': '{count} weitere Alarme dieses Geräts',
   'device.values': 'Jetzt',
+  'device.sentAs': 'gesendet als {unit}',
   'device.noValue': 'Noch kein Wert',
   'device.nothingHint': 'Werte erscheinen hier, sobald das Gerät seine erste Nachricht sendet.',
   'device.history': 'Verlauf',

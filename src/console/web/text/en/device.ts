@@ -5,6 +5,7 @@ export const device = {
   'device.moreAlarms.one': '{count} more alarm of this device',
   'device.moreAlarms.other': '{count} more alarms of this device',
   'device.values': 'Now',
+  'device.sentAs': 'sent as {unit}',
   'device.noValue': 'No value yet',
   'device.nothingHint': 'Values appear here as soon as the device sends its first message.',
   'device.history': 'History',
