@@ -35,6 +35,7 @@ const hints = {
   'mail-not-configured': 'the operator sets SMTP_URL',
   'no-recipient': 'add one with PUT /v2/accounts/contacts, or set sendPush to false',
   'not-confirmed': 'open the link in the e-mail; POST /v2/accounts/contacts/test sends it again',
+  'too-mild': 'raise actions.severity, or lower minSeverity of a contact',
   'no-effect': 'remove it',
   'shorter-than-interval': 'choose a longer duration, or have the sense measured more often',
   'short-silence': 'choose more than 15 s plus the interval at which the sense is measured',

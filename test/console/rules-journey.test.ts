@@ -79,10 +79,10 @@ describe.skipIf(browserPath === null)('rules for somebody without a pointer', ()
       await tabTo(page, 'Limit, °C');
       await press('Control+a');
       await page.keyboard.type('5');
-      await page.getByText(/^Temperature above .8.°C; or Temperature above 5.°C/).waitFor();
+      await page.getByText(/^Temperature above .8.°C – or: Temperature above 5.°C/).waitFor();
       await tabTo(page, 'Remove this condition');
       await press('Enter');
-      await page.getByText(/; or Temperature/).waitFor({ state: 'detached' });
+      await page.getByText(/ – or: Temperature/).waitFor({ state: 'detached' });
       await expectFocus(page, 'Add another possibility');
       await tabTo(page, 'On Freezer');
       await press('Enter');

@@ -120,15 +120,14 @@ function saySms({ actions: was }: Event, { actions: is }: Event): string[] {
 }
 
 function sayCauses(was: Event, is: Event, senses: Senses): string[] {
-  const [before, after] = [was.anyOf ?? [was.causes], is.anyOf ?? [is.causes]];
-  if (isSame(before, after)) return [];
   // Otherwise it is not clear which became which.
   if (!was.anyOf && !is.anyOf && was.causes.length === is.causes.length)
     return was.causes.flatMap((cause, place) => {
       const next = is.causes[place] as Cause;
       return isSame(cause, next) ? [] : sayCauseChange(cause, next, senses);
     });
-  return [text('became', { before: sayWhen(was, senses), after: sayWhen(is, senses) })];
+  const [before, after] = [sayWhen(was, senses), sayWhen(is, senses)];
+  return before === after ? [] : [text('became', { before, after })];
 }
 
 /** Numbers that are other, by their names; otherwise the condition before and after. */
