@@ -133,7 +133,8 @@ export const Warned = {
     .meta({
       description:
         'What the purposes can do was not found out in time, so `warnings` may lack what that shows: ' +
-        '`GET /v2/purposes/{purposeUuid}/cases` says it of a stored purpose. Absent: it was.',
+        '`GET /v2/purposes/{purposeUuid}/cases` says it of a stored purpose. Absent: it was, or nothing was tried, as ' +
+        'with `purposes.exploreMs` 0, or where a request that had succeeded before is repeated.',
     }),
 };
 export type Warned = { warnings: Warning[]; explored?: 'unknown' };

@@ -270,12 +270,13 @@ test('a limit of several profiles is one field; a margin is no limit of the othe
 
 test('an event that tells people opens an alarm, but not if it leads back', () => {
   const purpose = { puId: 1, initStId: 1, states: [] } as unknown as Purpose;
-  const opens = (actions: object) =>
+  const above = { sId: '0x1', orderId: 0, thresholds: { isGt: 8 } };
+  const opens = (actions: object, when: object = { causes: [above] }) =>
     opensAlarm(
       {
         evId: 1,
         actions: { cloud: { sendPush: true }, ...actions },
-        causes: [{ sId: '0x1', orderId: 0, thresholds: { isGt: 8 } }],
+        ...when,
       } as unknown as Parameters<typeof opensAlarm>[0],
       2,
       purpose,
@@ -284,4 +285,7 @@ test('an event that tells people opens an alarm, but not if it leads back', () =
   expect(opens({ engine: { gotoStId: 1 } })).toBe(false);
   expect(opens({ engine: { gotoStId: 3 } })).toBe(true);
   expect(opens({ engine: { gotoStId: 1 }, alarm: true })).toBe(true);
+  const any = { sId: '0x2', thresholds: { isAny: true } };
+  expect(opens({}, { causes: [], anyOf: [[above], [above, any]] })).toBe(true);
+  expect(opens({}, { causes: [], anyOf: [[above], [any]] })).toBe(false);
 });

@@ -95,8 +95,8 @@ function Editor({ id, stored: first, draft }: EditorProps) {
   const sample = useSample();
   const senses = useSenses(sample);
   const [chosen, setChosen] = useChosen(sample);
-  const { findings, purpose } = useChecked(rule);
-  const { purpose: before } = useChecked(stored?.rule ?? noRule);
+  const { findings, purpose } = useChecked(rule, { isTried: true });
+  const { purpose: before } = useChecked(stored?.rule ?? noRule, { isTried: false });
   const changes = before && purpose ? sayChanges(before, purpose, senses) : [];
   const change = (next: Rule, key: string | null = null) =>
     setHistory((before) => edit(before, next, key));

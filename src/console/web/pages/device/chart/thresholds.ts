@@ -127,8 +127,8 @@ function limitsOf(
   const events = (profile?.purposes ?? []).flatMap(({ states }) =>
     states.flatMap((state) => state.events),
   );
-  for (const { name: own, evId, actions, causes } of events) {
-    for (const { sId: of, threshold, thresholds } of causes) {
+  for (const { name: own, evId, actions, causes, anyOf } of events) {
+    for (const { sId: of, threshold, thresholds } of anyOf?.flat() ?? causes) {
       if (of !== sId || !isPlain(threshold)) continue;
       const name = own || t('event.unknown', { id: evId });
       const isAlarm = actions.alarm !== undefined;
