@@ -510,7 +510,7 @@ type Listed = { one: FoundAlarm; place: z.output<typeof AlarmCursor> };
 
 /** One more than the page has, if there is a next one. Newest first with at most one label, indexes find them. */
 async function findPage(
-  { db: sql, findExtremes }: ListAlarmsDeps,
+  { db: sql, findExtremes, findNewest }: ListAlarmsDeps,
   asked: AlarmSearch & { state?: AlarmState | undefined },
   { sort = 'newest', cursor, limit }: AlarmQuery,
   nowTs: WallMs,
@@ -533,7 +533,7 @@ async function findPage(
     throw invalid([{ path: 'cursor', message: 'is not a cursor of this order' }]);
   const places =
     sort === 'worst'
-      ? await listWorst(sql, findExtremes, asked, {
+      ? await listWorst(sql, { findExtremes, findNewest }, asked, {
           after: after && { id: after.id, key: Number(after.key) },
           limit: limit + 1,
           nowTs,

@@ -51,10 +51,7 @@ export type FindExtremes = (
   most: number,
 ) => Promise<(AlarmValue | null)[]>;
 
-export type Timed = Pick<
-  Alarm,
-  'device' | 'conditions' | 'beganTs' | 'sinceTs' | 'overTs' | 'closedTs'
->;
+type Timed = Pick<Alarm, 'device' | 'conditions' | 'beganTs' | 'sinceTs' | 'overTs' | 'closedTs'>;
 
 /** What to read for an alarm; null if none of its causes compares a value with one limit. */
 export function askedOf(alarm: Timed, nowTs: WallMs): AskedExtreme | null {

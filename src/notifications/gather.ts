@@ -118,7 +118,7 @@ async function groupWith(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Ga
      )
      select coalesce(told.title, e.title) as title, e.body, e.alarm_id as "alarmId",
             coalesce(a.since_at, e.created_at) as "sinceTs",
-            coalesce(a.closed_at, case when e.type = 'closed' then e.created_at end) as "closedTs",
+            case when a.id is null and e.type = 'closed' then e.created_at else a.closed_at end as "closedTs",
             a.began_at as "beganTs", a.over_at as "overTs", a.filled_at as "filledTs",
             coalesce(a.conditions, '[]') as conditions, coalesce(a.extreme, '[]') as extreme,
             coalesce(a.severity, (array['critical', 'warning', 'info'])[e.urgency + 1]) as severity,

@@ -163,6 +163,9 @@ describe.skipIf(browserPath === null)('the month of a device on paper', () => {
       // A switch has no mean that anybody signs.
       expect(text).not.toContain('Dooropen');
       expect(text).not.toContain('PDF');
+      // What was measured before it was added says that there was one.
+      expect(text).not.toContain(language === 'en' ? 'notaddedyet' : 'nochnichtangelegt');
+      expect(text).not.toContain(language === 'en' ? 'wasadded' : 'angelegt');
       expect(watched.faults).toEqual([]);
       await page.context().close();
     },
@@ -198,7 +201,7 @@ describe.skipIf(browserPath === null)('the month of a device on paper', () => {
     expect(rows.join(' ')).not.toContain('no values');
     const gaps = page.locator('.record-part', { hasText: 'Periods without data' });
     const said = await gaps.innerText();
-    expect(said).toMatch(/Before .* there was no such device\./);
+    expect(said).toMatch(/The device was added on .*\. Periods before that are not listed\./);
     expect(said).toContain('None of those that are listed here.');
     expect(watched.faults).toEqual([]);
     await page.context().close();

@@ -223,6 +223,8 @@ describe.skipIf(browserPath === null)('the console tells the truth of alarms', (
     await rows.filter({ hasText: 'Freezer 15' }).getByRole('button').click();
     await page.getByRole('button', { name: 'Add a note' }).click();
     const noting = page.getByRole('dialog', { name: 'Add a note' });
+    // Nothing is stored where nothing is written.
+    await noting.getByRole('button', { name: 'Add a note' }).click();
     await noting.getByLabel('Note').fill('Fuse 7.');
     await noting.getByRole('button', { name: 'Add a note' }).click();
     await page.getByText('The note is stored.').waitFor();

@@ -111,9 +111,10 @@ export async function walkAlarms(
   const of = notification === undefined ? {} : { notification: String(notification) };
   const [first = ''] = label;
   let cursor: string | null = '';
-  for (let page = 0; page < mostPages; page += 1) {
+  for (let read = 0; read < mostPages; read += 1) {
     const asked = { ...filter, ...of, label: first, cursor, limit: 100 };
-    const { body, next }: Answer<AlarmPage> = await listAlarms(asked, signal);
+    const page: Answer<AlarmPage> = await call('GET', '/v2/alarms', { query: asked, signal });
+    const { body, next } = page;
     found.push(...body.alarms);
     cursor = next;
     if (cursor === null) return found;

@@ -120,6 +120,7 @@ export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
           title={t(state === 'open' ? 'alarms.acknowledge' : 'alarms.addNote')}
           action={t(state === 'open' ? 'alarms.acknowledge' : 'alarms.addNote')}
           hint={t('alarms.noteHint')}
+          isRequired={state !== 'open'}
           onCancel={() => setAsking(null)}
           // A note with an acknowledgement that changes nothing is kept all the same.
           onSend={(note) =>
@@ -150,14 +151,17 @@ type NoteProps = {
   title: string;
   action: string;
   hint: string;
+  /** The note is all that is sent. */
+  isRequired?: boolean;
   /** Above the note. */
   children?: ComponentChildren;
   onCancel: () => void;
   onSend: (note: string) => void;
 };
 
-/** Asks for a note: what was found, what was done. It may stay empty. */
-export function NoteDialog({ title, action, hint, children, onCancel, onSend }: NoteProps) {
+/** Asks for a note: what was found, what was done. It may stay empty, unless it is all that is sent. */
+export function NoteDialog(props: NoteProps) {
+  const { title, action, hint, isRequired = false, children, onCancel, onSend } = props;
   const [note, setNote] = useState('');
   const send = (event: SubmitEvent) => {
     event.preventDefault();
@@ -169,9 +173,11 @@ export function NoteDialog({ title, action, hint, children, onCancel, onSend }: 
         {children}
         <p>{hint}</p>
         <label class="field">
-          <span>{t('alarms.note')}</span>
+          <span>{t(isRequired ? 'alarms.noteOnly' : 'alarms.note')}</span>
           <input
             name="note"
+            required={isRequired}
+            pattern={isRequired ? '.*\\S.*' : undefined}
             value={note}
             maxLength={1_000}
             autocomplete="off"

@@ -167,7 +167,7 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
 
 /** How severe alarms are, and how many are not over; of very many only the service knows. */
 function HowBad({ some, filter }: { some: ListedAlarm[] | null; filter: AlarmFilter }) {
-  const key = `alarms/how-bad/${JSON.stringify(some ? some.map(({ alarmId }) => alarmId) : filter)}`;
+  const key = `how-bad/${JSON.stringify(some ? some.map(({ alarmId }) => alarmId) : filter)}`;
   const { data } = useQuery(key, async (signal) => some ?? (await walkAlarms(filter, signal)));
   if (!data) return null;
   const severities = (['critical', 'warning', 'info'] as const)

@@ -3,7 +3,6 @@ import { useQuery } from '../../api/cache.ts';
 import { listRejections, nameOfSense } from '../../api/devices.ts';
 import { useLatest } from '../../api/measurements.ts';
 import type { LatestView, Sense } from '../../api/types.ts';
-import { clock } from '../../app/now.ts';
 import { Answered } from '../../parts/panel.tsx';
 import { unitOf } from '../../parts/rejections.tsx';
 import { Ago } from '../../parts/status.tsx';
@@ -12,10 +11,12 @@ import { t } from '../../text/t.ts';
 import { isBeyond } from '../alarms/about.ts';
 import { kindOf } from './chart/points.ts';
 
-const dayMs = 86_400_000;
 const everyMs = 15_000;
 
-/** The newest value of each sense, and the unit that the device sent with it on the last day if that is another. */
+/** A remark that is repeated is counted once a minute: until then it may be about the newest value, too. */
+const remarkMs = 60_000;
+
+/** The newest value of each sense, and the unit that the device sent with it if that is another. */
 export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<string, Sense> }) {
   const query = useLatest([uuid]);
   const { data: rejections = [] } = useQuery(
@@ -27,8 +28,9 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
   const sent = new Map(
     rejections.toReversed().flatMap((rejection) => {
       const unit = unitOf(rejection, senses);
-      const isOld = rejection.timestamp < clock.value - dayMs;
-      return unit?.isWrong && !isOld ? [[unit.sId, unit.sent] as const] : [];
+      return unit?.isWrong
+        ? [[unit.sId, { unit: unit.sent, ts: rejection.timestamp }] as const]
+        : [];
     }),
   );
   const first = useRef<ReadonlyMap<string, number>>(null);
@@ -58,9 +60,9 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
                           isNew={isNew(value)}
                           isBeyond={isBeyond(value)}
                         />
-                        {sent.has(sId) && (
+                        {(sent.get(sId)?.ts ?? 0) > value.ts - remarkMs && (
                           <p class="fine beyond">
-                            {t('device.sentAs', { unit: sent.get(sId) ?? '' })}
+                            {t('device.sentAs', { unit: sent.get(sId)?.unit ?? '' })}
                           </p>
                         )}
                         <p class="fine">

@@ -251,19 +251,16 @@ function Excursion({ alarm, shown }: { alarm: ListedAlarm; shown: readonly Sense
   );
 }
 
-function Gaps({
-  senses,
-  silent,
-  known,
-  span,
-}: Pick<Month, 'senses' | 'silent' | 'known' | 'span'>) {
+type GapsProps = Pick<Month, 'senses' | 'silent' | 'known' | 'span' | 'addedTs'>;
+
+function Gaps({ senses, silent, known, span, addedTs }: GapsProps) {
   const isWhole = silent.length === 0 && senses.every(({ gaps }) => gaps.length === 0);
   const all = known.end > known.start ? silent.map((sense) => ({ sense, gaps: [known] })) : [];
   return (
     <section class="record-part">
       <h2>{text('record.gaps')}</h2>
-      {known.start > span.start && (
-        <p>{text('record.knownFrom', { time: at(Math.min(known.start, span.end)) })}</p>
+      {addedTs !== null && addedTs > span.start && (
+        <p>{text('record.added', { time: at(addedTs) })}</p>
       )}
       {isWhole && senses.length > 0 && <p>{text('record.noGaps')}</p>}
       {[...senses, ...all]

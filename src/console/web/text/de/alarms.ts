@@ -42,6 +42,7 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.done.note': 'Die Notiz ist gespeichert.',
   'alarms.withNote': 'Mit Notiz quittieren',
   'alarms.note': 'Notiz (freiwillig)',
+  'alarms.noteOnly': 'Notiz',
   'alarms.noteHint': 'Was vorgefunden und was getan wurde. Die Notiz bleibt beim Alarm.',
   'alarms.noted': 'Notiz, {time}: {text}',
   'alarms.search': 'Gerät oder Alarm suchen',

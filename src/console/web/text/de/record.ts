@@ -25,9 +25,9 @@ export const record: Record<keyof typeof en, string> = {
   'record.cut': 'Nur die neuesten 1.000 Alarme des Geräts wurden durchsucht.',
   'record.gaps': 'Zeiten ohne Werte',
   'record.noGaps': 'Keine von denen, die hier stehen.',
-  'record.knownFrom': 'Vor {time} gab es dieses Gerät nicht.',
+  'record.added': 'Das Gerät wurde am {time} angelegt. Zeiten davor sind nicht aufgeführt.',
   'record.gapsHint':
-    'Aufgeführt ist, wenn mindestens 45 Minuten lang nichts gemessen wurde, und mindestens dreimal so lang, wie es bei dem Sensor üblich ist. Die Zeiten sind auf 15 Minuten genau.',
+    'Aufgeführt sind Zeiten ab einer Stunde, kürzere ab 45 Minuten, wenn sie in den Viertelstunden zu sehen sind; bei einem Sensor, der seltener misst, ab dem Dreifachen seines üblichen Abstands. Die Zeiten sind auf 15 Minuten genau.',
   'record.checked': 'Geprüft von',
   'record.date': 'Datum',
   'record.signature': 'Unterschrift',

@@ -38,6 +38,7 @@ export const alarms = {
   'alarms.done.note': 'The note is stored.',
   'alarms.withNote': 'Acknowledge with a note',
   'alarms.note': 'Note (optional)',
+  'alarms.noteOnly': 'Note',
   'alarms.noteHint': 'What was found, and what was done. The note stays with the alarm.',
   'alarms.noted': 'Note, {time}: {text}',
   'alarms.search': 'Search device or alarm',

@@ -23,9 +23,9 @@ export const record = {
   'record.cut': 'Only the newest 1,000 alarms of the device were searched.',
   'record.gaps': 'Periods without data',
   'record.noGaps': 'None of those that are listed here.',
-  'record.knownFrom': 'Before {time} there was no such device.',
+  'record.added': 'The device was added on {time}. Periods before that are not listed.',
   'record.gapsHint':
-    'A period is listed if nothing was measured for at least 45 minutes, and for at least three times as long as is usual for the sensor. Its times are accurate to 15 minutes.',
+    'Periods of an hour or longer are listed, shorter ones from 45 minutes on if they are seen in the quarters of the hour; of a sensor that measures less often, those of three times its usual interval. The times are accurate to 15 minutes.',
   'record.checked': 'Checked by',
   'record.date': 'Date',
   'record.signature': 'Signature',
