@@ -268,11 +268,11 @@ describe('the alarms of a backtest', () => {
     expect(
       alarms.map(({ uuid, from, until, fate, earlierMs }) => [uuid, from, until, fate, earlierMs]),
     ).toEqual([
-      ['a', 990, 2_000, 'same', 0],
+      ['a', 1_000, 2_000, 'same', 0],
       ['a', 2_500, null, 'against', 0],
-      ['b', 2_990, 4_000, 'moved', 720_000],
-      ['c', 3_490, 4_000, null, 0],
-      ['a', 4_990, null, 'candidate', 0],
+      ['b', 3_000, 4_000, 'moved', 720_000],
+      ['c', 3_500, 4_000, null, 0],
+      ['a', 5_000, null, 'candidate', 0],
     ]);
     expect(linesOf(lines, 'alarm')).toHaveLength(4);
   });

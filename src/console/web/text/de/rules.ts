@@ -195,6 +195,7 @@ export const rules: Record<keyof typeof en, string> = {
   'rules.install': 'Installieren …',
   'devices.search': 'Nach Namen suchen',
   'devices.chosen': 'Gewählt: {count}.',
+  'devices.hidden': 'Davon hier nicht in der Liste: {names}.',
   'devices.more':
     'Nur die ersten {count} stehen in der Liste: suchen Sie, oder wählen Sie ein Label.',
   'install.title': 'Diese Regel installieren',

@@ -192,6 +192,7 @@ export const rules = {
   'rules.install': 'Install …',
   'devices.search': 'Search by name',
   'devices.chosen': 'Chosen: {count}.',
+  'devices.hidden': 'Of these not listed here: {names}.',
   'devices.more': 'Only the first {count} are listed: search, or choose a label.',
   'install.title': 'Install this rule',
   'install.devices': 'On which devices',
