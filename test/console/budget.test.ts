@@ -44,10 +44,10 @@ test('the page stays small', async () => {
     ),
   );
   expect(sizeOf(opened)).toBeLessThan(16 * kilobyte);
-  // The pages of rules (texts, draft and changes: what both use); and the engine (fire, evaluator and warnings: what
-  // several of its chunks use), loaded when a rule is written.
+  // The pages of rules (versions, texts, draft or changes: what both use); and the engine (fire, evaluator and
+  // warnings: what several of its chunks use), loaded when a rule is written.
   const rules = scripts.filter(({ name }) =>
-    /^(rules-page|editor-page|texts|draft|changes)-/.test(name),
+    /^(rules-page|editor-page|versions|texts|draft|changes)-/.test(name),
   );
   expect(sizeOf(rules)).toBeLessThan(32 * kilobyte);
   const engine = scripts.filter(({ name }) =>

@@ -46,6 +46,8 @@ describe.skipIf(browserPath === null)('the console says what was done, and what 
         text.replaceAll('\u00a0', ' '),
       );
     expect(await said()).toEqual(['Temperature above 8 °C', 'nothing']);
+    const line = await waiting.getByText(/^Waits for the device since/).boundingBox();
+    expect([line?.width ?? 0, line?.height ?? 0].map((size) => size > 100)).toEqual([true, false]);
     await sqlRun(
       `update device_profile set state = 'current'
         where device_id = (select id from device where uuid = $1)`,
@@ -84,7 +86,10 @@ describe.skipIf(browserPath === null)('the console says what was done, and what 
     await page.getByRole('link', { name: 'All bulk actions' }).click();
     await page.getByRole('heading', { name: 'Bulk actions' }).waitFor();
     await page.getByText(/^until \d/).waitFor();
-    await page.getByText(/, by you$/).waitFor();
+    const by = await page.getByText(/, by you$/).boundingBox();
+    const what = await page.getByText('Label “ramp” added: 2 devices').boundingBox();
+    // Below what was done.
+    expect(by?.x).toBe(what?.x);
     await checkPage(watched, 'actions');
     await undo.click();
     await page.getByText('Label “ramp” removed: 2 devices').waitFor();

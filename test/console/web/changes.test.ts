@@ -131,3 +131,19 @@ test.each<[string, object, string[]]>([
   // With no-break spaces, as everywhere.
   expect(said.map((each) => each.replaceAll(/[\u00a0\u202f]/g, ' '))).toEqual(expected);
 });
+
+test('the text of an SMS is said, also beside a limit', () => {
+  const tells = (text: string, isGt: number) =>
+    Purpose.parse(
+      withEvents({
+        ...warm,
+        causes: [{ ...warmer, thresholds: { isGt } }],
+        actions: { alarm: true, sms: { text, phoneNumber: ['+4917112345'] } },
+      }),
+    );
+  const said = sayChanges(tells('warm', 8), tells('call Anna', 6), senses);
+  expect(said.map((each) => each.replaceAll(/[\u00a0\u202f]/g, ' '))).toEqual([
+    'Too warm: limit of Temperature 8 °C → 6 °C',
+    'Too warm: text of the SMS “warm” → “call Anna”',
+  ]);
+});

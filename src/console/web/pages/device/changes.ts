@@ -98,9 +98,25 @@ function sayEvent(
   const changes = [
     ...sayCauses(was, is, senses),
     ...sayActions(listDoes(was, stId, before, [before]), listDoes(is, stId, after, [after])),
+    ...saySms(was, is),
   ];
-  if (changes.length === 0 && renamed.length === 0) changes.push(text('other'));
+  const isOther = changes.length === 0 && renamed.length === 0;
+  if (isOther || !isSame(unsaidOf(was), unsaidOf(is))) changes.push(text('other'));
   return [...renamed, ...changes.map((change) => `${event}: ${change}`)];
+}
+
+/** What no sentence says of an event. */
+const unsaidOf = ({ name: _n, causes: _c, anyOf: _a, eventLog: _e, actions, ...event }: Event) => {
+  const { alarm: _, severity: _s, keepMs: _k, repeatMs: _r, cloud: _p, ...rest } = actions;
+  const { sms: _sms, display: _d, engine: _g, ...others } = rest;
+  return { ...event, actions: others };
+};
+
+function saySms({ actions: was }: Event, { actions: is }: Event): string[] {
+  const [before, after] = [was.sms?.text, is.sms?.text];
+  return before === undefined || after === undefined || before === after
+    ? []
+    : [text('smsText', { before, after })];
 }
 
 function sayCauses(was: Event, is: Event, senses: Senses): string[] {

@@ -27,7 +27,7 @@ export function Waiting({ pending, current, senses }: WaitingProps) {
   const gone = former.filter((one) => !pending.purposes.some((purpose) => isSame(one, purpose)));
   const goes = gone.length === 0 ? [] : [t('install.goes', { names: sayNames(gone) })];
   return (
-    <section class="notice waiting" aria-label={t('waiting.title')}>
+    <section class="panel profile-waits" aria-label={t('waiting.title')}>
       <Icon name="clock" />
       <div>
         <p title={formatFullTime(pending.ts)}>
