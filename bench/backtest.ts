@@ -15,7 +15,8 @@ import { createReleases } from './releases.ts';
 const usage = `Usage: npm run bench:backtest -- [--devices 20] [--rounds 3]
 
 Plays a profile on a year of one device at a minute, and on 30 days of --devices devices: compressed, if the machine has
-TimescaleDB. Beside it, on the same year: reading the rows, and the engine alone on these rows.`;
+TimescaleDB. Beside it, on the same year: reading the rows, and the engine alone on these rows. Says how much larger the
+process was meanwhile than before.`;
 
 const minuteMs = 60_000;
 const dayMs = 1_440 * minuteMs;
@@ -130,11 +131,18 @@ async function readYear(
 async function timed(name: string, work: () => Promise<string>): Promise<void> {
   const began = performance.now();
   const before = process.cpuUsage();
+  const baseBytes = process.memoryUsage.rss();
+  let mostBytes = baseBytes;
+  const look = () => (mostBytes = Math.max(mostBytes, process.memoryUsage.rss()));
+  const looking = setInterval(look, 10);
   const result = await work();
+  clearInterval(looking);
+  look();
   const { user, system } = process.cpuUsage(before);
   const cpuMs = Math.round((user + system) / 1_000);
   const ms = Math.round(performance.now() - began);
-  console.log(`${name}: ${ms} ms, ${cpuMs} ms of a processor here (${result})`);
+  const mib = Math.round((mostBytes - baseBytes) / 1_048_576);
+  console.log(`${name}: ${ms} ms, ${cpuMs} ms of a processor here, ${mib} MiB more (${result})`);
 }
 
 async function open(connectionString: string): Promise<Database> {

@@ -13,6 +13,7 @@ import { docsRoutes } from '../src/http/docs.ts';
 import { startHttp } from '../src/http/server.ts';
 import { deriveKeys } from '../src/config/keys.ts';
 import { createInstall, profileRoutes } from '../src/profiles/routes.ts';
+import { createExploring } from '../src/purposes/cases.ts';
 import { purposeRoutes } from '../src/purposes/purposes.ts';
 import { medianPieceMs } from './edges/longest-piece.ts';
 import * as payloads from './edges/payloads.ts';
@@ -88,12 +89,20 @@ const { deviceTokens: keys, secretIds } = deriveKeys('a secret of the bench, whi
 const bus = createLocalBus({ onListenerError: () => {} });
 const quotas = Settings.parse(defaults).quotas;
 const limitsOf = () => quotas;
+const exploring = createExploring({ warnMs: 0 });
 const address = { id: 1, kind: 'mqtt' as const, name: 'c', protocol: 'mqtt', host: 'x', port: 1 };
 const routes = [
-  ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),
+  ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [], exploring }),
   ...profileRoutes({
     db,
-    install: createInstall({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),
+    install: createInstall({
+      db,
+      bus,
+      quotas,
+      limitsOf,
+      warnOfSms: async () => [],
+      warnOfExplored: exploring.warnOf,
+    }),
   }),
   ...deviceRoutes({
     db,

@@ -126,6 +126,14 @@ const settings: SettingsInput = {
     reportedForMs: 3_600_000,
   },
 
+  purposes: {
+    /**
+     * How long a request that stores or installs purposes waits for what they can do to be found out, of which it then
+     * warns. 0: it does not; `GET /v2/purposes/{purposeUuid}/cases` says it in any case.
+     */
+    exploreMs: 150,
+  },
+
   /** The web console below /console/, to which `/` leads; false: the service neither builds nor serves it. */
   console: {
     enabled: true,

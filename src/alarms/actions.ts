@@ -10,7 +10,7 @@ import type { Keep } from '../http/answer.ts';
 import type { Account, RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
-import { exampleIds, labelsQuery, namedLabels, timestamp } from '../http/schema.ts';
+import { describeAs, exampleIds, labelsQuery, namedLabels, timestamp } from '../http/schema.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 import { type Act, type ActDeps, actWithin, type AlarmAction } from './act.ts';
 import { findAlarmDevices } from './rows.ts';
@@ -18,6 +18,9 @@ import { reopenMs } from './rules.ts';
 import { type AlarmSearch, selectAlarms } from './search.ts';
 
 // One action on many alarms, as a job: which alarms, what is done with each, and for which it could not be done.
+
+const ofMessage =
+  'Only alarms that the message with this `notificationId` was about, or the summary that was sent as it.';
 
 /** Which alarms of an account, in a query and in JSON. */
 export const alarmFilter = {
@@ -35,6 +38,16 @@ export const alarmFilter = {
     description: 'Only alarms of this event, by its name; `puId/stId/evId` if it has none.',
   }),
   severity: Severity.optional().meta({ description: 'Only alarms of this severity.' }),
+  notification: z
+    .string()
+    .regex(/^\d{1,15}$/, 'expected the number of a message')
+    .transform(Number)
+    .optional()
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: object }) => {
+        describeAs(jsonSchema, { type: 'integer', minimum: 0, description: ofMessage });
+      },
+    }),
 };
 
 /** What somebody writes about an alarm: a reason, what was done. */
@@ -71,6 +84,7 @@ const Body = z
         label: namedLabels.optional().meta({
           description: 'Only devices with this label, or with all of these.',
         }),
+        notification: z.int().min(0).optional().meta({ description: ofMessage }),
       })
       .meta({
         id: 'AlarmFilter',

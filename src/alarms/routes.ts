@@ -61,8 +61,10 @@ import {
   searchAlarms,
 } from './search.ts';
 import type { QuotasOf } from '../notifications/daily-limits.ts';
+import { FairBudget } from '../lib/fair-budget.ts';
 import { quietNow } from './rules.ts';
 import { AlarmsTold, listTold } from './told.ts';
+import { listWorst } from './worst.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 export type AlarmRouteDeps = QuietRouteDeps & ListAlarmsDeps & AlarmActionDeps;
@@ -90,6 +92,8 @@ const closeTold =
   'quiet, acknowledge or snooze it instead. An alarm that is already closed does not change.';
 
 function list(deps: AlarmRouteDeps): Route {
+  // For each page the worst values of all open alarms are read: an account's requests for that take turns.
+  const turns = new FairBudget({ most: Infinity, mostOfKey: () => 1 });
   return defineRoute({
     name: 'listAlarms',
     scope: 'alarms:read',
@@ -98,7 +102,7 @@ function list(deps: AlarmRouteDeps): Route {
     summary: 'Get alarms',
     description:
       'Newest first, unless `sort` says otherwise. A Link header names the next page. With `search`, `event`, ' +
-      '`severity`, `sort`, several labels, `counts` and `group`, of closed alarms the newest 50,000 count.',
+      '`severity`, `notification`, `sort`, several labels, `counts` and `group`, of closed alarms the newest 50,000 count.',
     tag: actRoute.tag,
     auth: 'account',
     errors: [],
@@ -107,12 +111,12 @@ function list(deps: AlarmRouteDeps): Route {
     response: AlarmList,
     answerBytes: 1_048_576,
     handler: async ({ account, query, request }) => {
-      const { alarms, next, total, groups, told } = await listPage(
-        deps,
-        { accountId: account.accountId, within: labelsOf(account) },
-        query,
-        request.receivedTs,
-      );
+      const { accountId } = account;
+      const owner = { accountId, within: labelsOf(account) };
+      const read = () => listPage(deps, owner, query, request.receivedTs);
+      const { alarms, next, total, groups, told } = await (query.sort === 'worst'
+        ? turns.run(`${accountId}`, read)
+        : read());
       if (next !== null) linkNext(request, next);
       return { alarms, total, groups, told, timestamp: request.now() };
     },
@@ -311,15 +315,19 @@ const actRoute = {
 /** Where a page ends: the next one begins with alarms older than this. */
 const AlarmCursor = z.object({
   id: z.int().min(0),
-  key: z.union([Text, z.int().min(0)]).optional(),
+  key: z.union([Text, z.number()]).optional(),
 });
 
 const AlarmQuery = z.object({
   ...alarmFilter,
-  sort: z.enum(['newest', 'oldest', 'severity', 'name']).optional().meta({
-    description:
-      'newest (default: opened last), oldest (began first), the most severe first, or by the name of the device.',
-  }),
+  sort: z
+    .enum(['newest', 'oldest', 'severity', 'worst', 'name'])
+    .optional()
+    .meta({
+      description:
+        'newest (default: opened last), oldest (began first), the most severe first, worst (the value furthest beyond the ' +
+        'limit, in parts of the limit, of the newest 5,000), or by the name of the device.',
+    }),
   counts: z
     .enum(['true', 'false'], 'expected true or false')
     .optional()
@@ -458,12 +466,13 @@ async function listPage(
   query: AlarmQuery,
   nowTs: WallMs,
 ): Promise<Page> {
-  const { state, device: deviceUuid, label: labels, search, event, severity, limit } = query;
+  const { state, device: deviceUuid, label: labels, limit } = query;
+  const { search, event, severity, notification } = query;
   for (const label of labels ?? [])
     await refuseLabelList(deps.db, owner.accountId, { label, labels: owner.within });
-  const asked = { ...owner, state, deviceUuid, labels, search, event, severity };
+  const asked = { ...owner, state, deviceUuid, labels, search, event, severity, notification };
   const [found, total, groups, told] = await Promise.all([
-    findPage(deps.db, asked, query),
+    findPage(deps, asked, query, nowTs),
     query.counts === 'true' ? countAlarms(deps.db, asked) : undefined,
     query.group ? groupAlarms(deps.db, asked, query.group) : undefined,
     query.told === 'true'
@@ -504,12 +513,14 @@ type Listed = { one: FoundAlarm; place: z.output<typeof AlarmCursor> };
 
 /** One more than the page has, if there is a next one. Newest first with at most one label, indexes find them. */
 async function findPage(
-  sql: Sql,
+  { db: sql, findExtremes, findNewest }: ListAlarmsDeps,
   asked: AlarmSearch & { state?: AlarmState | undefined },
   { sort = 'newest', cursor, limit }: AlarmQuery,
+  nowTs: WallMs,
 ): Promise<Listed[]> {
-  const { search, event, severity, labels = [] } = asked;
-  const isPlain = sort === 'newest' && !search && !event && !severity && labels.length <= 1;
+  const { search, event, severity, notification, labels = [] } = asked;
+  const isNarrow = search || event || severity || notification !== undefined || labels.length > 1;
+  const isPlain = sort === 'newest' && !isNarrow;
   if (isPlain) {
     const [label] = labels;
     const found = await listAlarms(sql, {
@@ -521,20 +532,30 @@ async function findPage(
     return found.map((one) => ({ one, place: { id: one.alarm.alarmId } }));
   }
   const after = cursor && { id: cursor.id, key: cursor.key ?? cursor.id };
-  const isOfOrder =
-    sort === 'name'
-      ? typeof after?.key === 'string'
-      : typeof after?.key === 'number' &&
-        (sort !== 'severity' || after.key < Severity.options.length);
-  if (after && !isOfOrder)
+  if (after && !isOfOrder(sort, after.key))
     throw invalid([{ path: 'cursor', message: 'is not a cursor of this order' }]);
-  const places = await searchAlarms(sql, asked, { order: sort, after, limit: limit + 1 });
+  const places =
+    sort === 'worst'
+      ? await listWorst(sql, { findExtremes, findNewest }, asked, {
+          after: after && { id: after.id, key: Number(after.key) },
+          limit: limit + 1,
+          nowTs,
+        })
+      : await searchAlarms(sql, asked, { order: sort, after, limit: limit + 1 });
   const byId = new Map(places.map((place) => [place.id, place]));
   const found = await listAlarmsById(sql, asked.accountId, [...byId.keys()]);
   return found.map((one) => {
     const { alarmId: id } = one.alarm;
     return { one, place: byId.get(id) ?? { id } };
   });
+}
+
+function isOfOrder(sort: AlarmQuery['sort'], key: string | number): boolean {
+  if (sort === 'name') return typeof key === 'string';
+  if (typeof key === 'string') return false;
+  if (sort === 'worst') return true;
+  const isPlace = Number.isSafeInteger(key) && key >= 0;
+  return isPlace && (sort !== 'severity' || key < Severity.options.length);
 }
 
 /** Throws `not-found`, also for an alarm of another account. */

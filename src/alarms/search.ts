@@ -20,6 +20,8 @@ export type AlarmSearch = {
   /** As groups name it: the event's name, or `puId/stId/evId` if it has none. */
   event?: string | undefined;
   severity?: Severity | undefined;
+  /** A message: only the alarms that it, or the summary that it was sent as, was about. */
+  notification?: number | undefined;
 };
 
 type AlarmOrder = 'newest' | 'oldest' | 'severity' | 'name';
@@ -33,7 +35,7 @@ const named = `case when a.event_name <> '' then a.event_name
                     else concat_ws('/', a.pu_id, a.st_id, a.ev_id) end`;
 const rank = `case a.severity when 'info' then 0 when 'warning' then 1 else 2 end`;
 
-/** The matching alarms as `m`; `$1` to `$7` come from `valuesOf`; `$1` is the account. */
+/** The matching alarms as `m`; `$1` to `$8` come from `valuesOf`; `$1` is the account. */
 export function matching({ state }: AlarmSearch): string {
   const ofState = state === 'open' || state === 'acknowledged' ? `and ${inState[state]}` : '';
   const open = `select * from alarm a where a.account_id = $1 and a.closed_at is null ${ofState}`;
@@ -55,7 +57,10 @@ export function matching({ state }: AlarmSearch): string {
               or position(lower($5) in lower(coalesce(d.name, ''))) > 0
               or position(lower($5) in lower(${named})) > 0)
          and ($6::text is null or ${named} = $6)
-         and ($7::text is null or a.severity = $7))`;
+         and ($7::text is null or a.severity = $7)
+         and ($8::bigint is null
+              or a.id in (select n.alarm_id from notification n
+                           where n.account_id = $1 and (n.id = $8 or n.grouped_in = $8))))`;
 }
 
 export const valuesOf = ({
@@ -66,6 +71,7 @@ export const valuesOf = ({
   search = null,
   event = null,
   severity = null,
+  notification = null,
 }: Partial<Record<keyof AlarmSearch, unknown>>): unknown[] => [
   accountId,
   within,
@@ -74,28 +80,29 @@ export const valuesOf = ({
   search,
   event,
   severity,
+  notification,
 ];
 
-/** What each order goes by, and what comes after a place (`$8`, `$9`) in it. */
+/** What each order goes by, and what comes after a place (`$9`, `$10`) in it. */
 const orders: Record<AlarmOrder, { key: string; type: string; by: string; after: string }> = {
-  newest: { key: 'm.id', type: 'bigint', by: 'm.id desc', after: 'm.id < $9' },
+  newest: { key: 'm.id', type: 'bigint', by: 'm.id desc', after: 'm.id < $10' },
   oldest: {
     key: 'm.began_at',
     type: 'bigint',
     by: 'm.began_at, m.id',
-    after: '(m.began_at, m.id) > (ms_to_timestamp($8), $9)',
+    after: '(m.began_at, m.id) > (ms_to_timestamp($9), $10)',
   },
   severity: {
     key: 'm.rank',
     type: 'integer',
     by: 'm.rank desc, m.id desc',
-    after: '(m.rank, m.id) < ($8, $9)',
+    after: '(m.rank, m.id) < ($9, $10)',
   },
   name: {
     key: 'm.name',
     type: 'text',
     by: 'm.name, m.id desc',
-    after: '(m.name > $8 or (m.name = $8 and m.id < $9))',
+    after: '(m.name > $9 or (m.name = $9 and m.id < $10))',
   },
 };
 
@@ -110,9 +117,9 @@ export async function searchAlarms(
     `with ${matching(search)}
      select m.id, ${key} as key
        from matching m
-      where ($8::${type} is null and $9::bigint is null) or ${isAfter}
+      where ($9::${type} is null and $10::bigint is null) or ${isAfter}
       order by ${by}
-      limit $10`,
+      limit $11`,
     [...valuesOf(search), after?.key ?? null, after?.id ?? null, limit],
   );
   return rows;
@@ -126,7 +133,7 @@ export async function selectAlarms(
 ): Promise<{ alarmId: number; uuid: string }[]> {
   const { rows } = await sql.query<{ alarmId: number; uuid: string }>(
     `with ${matching(search)}
-     select m.id as "alarmId", m.device_uuid as uuid from matching m order by m.id desc limit $8`,
+     select m.id as "alarmId", m.device_uuid as uuid from matching m order by m.id desc limit $9`,
     [...valuesOf(search), limit],
   );
   return rows;

@@ -1,4 +1,4 @@
-import type { AlarmValue } from '../contract/alarm.ts';
+import { type AlarmValue, limitOf } from '../contract/alarm.ts';
 import { lastOf, type Position } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { type Alarm, type Silence, silenceOf } from './rules.ts';
@@ -56,15 +56,11 @@ type Timed = Pick<Alarm, 'device' | 'conditions' | 'beganTs' | 'sinceTs' | 'over
 /** What to read for an alarm; null if none of its causes compares a value with one limit. */
 export function askedOf(alarm: Timed, nowTs: WallMs): AskedExtreme | null {
   const { conditions, beganTs, sinceTs, overTs, closedTs } = alarm;
-  for (const { sId, threshold, thresholds } of conditions) {
-    const { isGt, isLt } = thresholds;
-    const hasOne = (typeof isGt === 'number') !== (typeof isLt === 'number');
-    if (!hasOne || threshold['relative'] === true || threshold['over'] !== undefined) continue;
-    const isMax = (typeof isGt === 'number') !== (threshold['negate'] === true);
-    const toTs = overTs ?? closedTs ?? nowTs;
-    return { deviceId: alarm.device.deviceId, sId, fromTs: beganTs ?? sinceTs, toTs, isMax };
-  }
-  return null;
+  const limit = limitOf(conditions);
+  if (!limit) return null;
+  const { sId, isMax } = limit;
+  const toTs = overTs ?? closedTs ?? nowTs;
+  return { deviceId: alarm.device.deviceId, sId, fromTs: beganTs ?? sinceTs, toTs, isMax };
 }
 
 /** How many values of an open alarm are looked at, as many as come in a week at one in half a minute; and of a page. */

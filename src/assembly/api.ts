@@ -67,6 +67,7 @@ import { createCommandWaits } from '../commands/wait.ts';
 import type { ListListening } from '../play/run.ts';
 import { labelLimitRoutes, takeLabelLimits } from '../profiles/label-limits.ts';
 import { createInstall, profileRoutes } from '../profiles/routes.ts';
+import { createExploring } from '../purposes/cases.ts';
 import { purposeRoutes } from '../purposes/purposes.ts';
 import { createExports } from '../quotas/exports.ts';
 import { createRequestRate } from '../quotas/rates.ts';
@@ -216,7 +217,10 @@ async function listRoutes(
   const warnings = createInstallWarningsOf(shared);
   const { warnOfSms } = warnings;
   const jobs = startJobs(shared, { ...acting, warnOfSms, newUuid: randomUUID });
-  const install = createInstall({ db, bus, quotas, limitsOf, warnOfSms });
+  const exploring = createExploring({ warnMs: config.purposes.exploreMs });
+  shared.disposables.add('exploring', () => exploring.close());
+  const warnOfExplored = exploring.warnOf;
+  const install = createInstall({ db, bus, quotas, limitsOf, warnOfSms, warnOfExplored });
   const backtests = startBacktests(shared, createListListening(shared));
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
@@ -276,7 +280,7 @@ async function listRoutes(
     }),
     ...jobRoutes({ db, reopenMs }),
     ...commandRoutes({ db, bus, limitsOf, waits: startCommandWaits(shared), newUuid: randomUUID }),
-    ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
+    ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers, exploring }),
     ...quotaRoutes({ db, quotas, retention: config.retention, counters }),
     ...profileRoutes({ db, install }),
     ...labelLimitRoutes({ db, quotas, limitsOf, newUuid: randomUUID, startJob: jobs.startJob }),

@@ -90,6 +90,7 @@ export const Settings = z.strictObject({
     ringMaxAgeMs: z.int().min(0),
   }),
   alarms: z.strictObject({ reportedForMs: ms }),
+  purposes: z.strictObject({ exploreMs: z.int().min(0) }),
   console: z.strictObject({
     enabled: z.boolean(),
     tiles: z

@@ -77,6 +77,21 @@ export const AlarmCondition = z
   .meta({ id: 'AlarmCondition' });
 export type AlarmCondition = z.infer<typeof AlarmCondition>;
 
+/** The first condition that compares a value with one limit. `isMax`: greater values are worse. Null: there is none. */
+export function limitOf(
+  conditions: readonly AlarmCondition[],
+): { sId: string; unit: string | null; limit: number; isMax: boolean } | null {
+  for (const { sId, unit, threshold, thresholds } of conditions) {
+    const { isGt, isLt } = thresholds;
+    const [limit, ...others] = [isGt, isLt].filter((one) => typeof one === 'number');
+    if (limit === undefined || others.length > 0) continue;
+    if (threshold['relative'] === true || threshold['over'] !== undefined) continue;
+    const isMax = (typeof isGt === 'number') !== (threshold['negate'] === true);
+    return { sId, unit, limit, isMax };
+  }
+  return null;
+}
+
 const Quiet = z
   .object({
     untilTs: ts,

@@ -10,7 +10,7 @@ import {
 } from '../lib/schema.ts';
 import { type Actions, listPhoneMessages, type PhoneChannel } from './actions.ts';
 import type { Purpose, PurposePath } from './purpose.ts';
-import { normalizePhoneNumber } from './values.ts';
+import { normalizePhoneNumber, Position } from './values.ts';
 
 /** What to write instead, by warning code. docs/warnings.md has an example of each. */
 const hints = {
@@ -35,6 +35,7 @@ const hints = {
   'mail-not-configured': 'the operator sets SMTP_URL',
   'no-recipient': 'add one with PUT /v2/accounts/contacts, or set sendPush to false',
   'not-confirmed': 'open the link in the e-mail; POST /v2/accounts/contacts/test sends it again',
+  'too-mild': 'raise actions.severity, or lower minSeverity of a contact',
   'no-effect': 'remove it',
   'shorter-than-interval': 'choose a longer duration, or have the sense measured more often',
   'short-silence': 'choose more than 15 s plus the interval at which the sense is measured',
@@ -62,6 +63,8 @@ export type Warning = {
   message: string;
   /** For an unknown member: the known name that was probably meant. */
   meant?: string;
+  /** What shows it, from the moment at which the first of the purposes becomes current. */
+  witness?: WitnessStep[];
 };
 
 /** `what`: the consequence. The message consists of that and of what to write `instead`. */
@@ -73,6 +76,25 @@ export function warning(
 ): Warning {
   return { path, code, message: `${what}; ${instead}` };
 }
+
+/**
+ * What happens to a device after `afterMs`: a measurement, `times` times (1 if absent), each so much later than the one
+ * before; without `sId` only time passes.
+ */
+export const WitnessStep = z
+  .object({
+    afterMs: z.number(),
+    sId: z.string().optional(),
+    val: z.union([z.number(), Position]).optional(),
+    times: z.int().optional(),
+  })
+  .meta({
+    id: 'WitnessStep',
+    description:
+      'What happens after `afterMs`: a measurement, `times` times (1 if absent), each so much later than the one ' +
+      'before; without `sId` only time passes.',
+  });
+export type WitnessStep = z.infer<typeof WitnessStep>;
 
 /** The most warnings that are listed: a purpose with more is wrong as a whole. */
 export const maxWarnings = 100;
@@ -89,6 +111,9 @@ export const Warnings = z
           .string()
           .optional()
           .meta({ description: 'For an unknown member: the known name that was probably meant.' }),
+        witness: z.array(WitnessStep).optional().meta({
+          description: 'What shows it, from the moment at which the purposes become current.',
+        }),
       })
       .meta({ id: 'Warning' }),
   )
@@ -99,7 +124,26 @@ export const Warnings = z
       'codes. `path` is a JSON Pointer into the request.',
   });
 
-/** All warnings of several lists, without duplicates, at most a hundred. */
+/** Members of answers to what stores or installs purposes. */
+export const Warned = {
+  warnings: Warnings,
+  explored: z
+    .enum(['unknown'])
+    .optional()
+    .meta({
+      description:
+        'What the purposes can do was not found out in time, so `warnings` may lack what that shows: ' +
+        '`GET /v2/purposes/{purposeUuid}/cases` says it of a stored purpose. Absent: it was, or nothing was tried, as ' +
+        'with `purposes.exploreMs` 0, or where a request that had succeeded before is repeated.',
+    }),
+};
+export type Warned = { warnings: Warning[]; explored?: 'unknown' };
+
+/** `explored`: what exploring shows to be warned of, which is among `warnings`; null: that took too long. */
+export const warned = (warnings: Warning[], explored: Warning[] | null): Warned =>
+  explored === null ? { warnings, explored: 'unknown' } : { warnings };
+
+/** All warnings of several lists, without duplicates, of which the last counts; at most a hundred. */
 export function joinWarnings(...lists: Warning[][]): Warning[] {
   const known = new Map(lists.flat().map((it) => [`${it.code} ${it.path} ${it.message}`, it]));
   return [...known.values()].slice(0, maxWarnings);

@@ -261,13 +261,26 @@ export const ActionPreview = z.object({
           goes: PurposeNames,
           comes: PurposeNames,
           stays: PurposeNames,
+          changed: z
+            .array(
+              z
+                .object({
+                  puId: z.int(),
+                  name: z.string(),
+                  before: Purpose.optional(),
+                  after: Purpose.optional(),
+                })
+                .meta({ id: 'ChangedPurpose' }),
+            )
+            .optional(),
         })
         .meta({ id: 'PreviewedProfile' }),
     )
     .meta({
       description:
         'The profiles that the devices have, each with its purposes once, most devices first. `goes`, `comes` and ' +
-        '`stays`, for profile: purposes, if the new profile is installed; absent beyond 4 MiB of purposes, or 1 MiB of names.',
+        '`stays`, for profile: purposes, if the new profile is installed; `changed`: those that keep their name and ' +
+        'say something else, as a whole as far as 1 MiB reaches. Absent beyond 4 MiB of purposes, or 1 MiB of names.',
     }),
   devices: z
     .array(

@@ -436,6 +436,8 @@ function isAnything({ reads, negate, time }: Told['causes'][number]): boolean {
 export type CauseReader = {
   event: LiveEvent;
   causes: number[];
+  /** The groups that these causes are in, as bits: only these may fire the event when the sense is measured. */
+  groups: number;
   /**
    * For each cause: above, below, and 1 if negated. Null with groups, and unless all compare with limits only and none
    * is timed.
@@ -491,12 +493,13 @@ function addReader(
   causesBySense: Map<string, CauseReader[]>,
   event: LiveEvent,
   index: number,
-  { sId, cost, costOfChange }: CompiledCause,
+  { sId, group, cost, costOfChange }: CompiledCause,
 ): void {
   const known = causesBySense.get(sId);
   const last = known?.at(-1);
   if (last?.event === event) {
     last.causes.push(index);
+    last.groups |= 1 << group;
     last.cost += cost;
     last.costOfChange += costOfChange;
     return;
@@ -504,6 +507,7 @@ function addReader(
   const reader: CauseReader = {
     event,
     causes: [index],
+    groups: 1 << group,
     limits: null,
     isLong: false,
     isNewestOnly: false,

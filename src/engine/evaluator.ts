@@ -167,12 +167,14 @@ export class Evaluator {
       ? collectTimed(reader, draft, given, false)
       : collect(reader, draft, given, false);
     this.#cost += evidence ? reader.cost + reader.costOfChange : reader.cost;
-    // Stored evidence never completes its event: the event would have fired and used it up.
-    if (!evidence || !isComplete(event, evidence)) return false;
+    // Stored evidence never completes a group that reads this sense: it would have fired and been used up.
+    const { groups: among } = reader;
+    if (!evidence || !isComplete(event, evidence, among)) return false;
     this.#cost += costOfFiring * (1 + event.causes.length);
     const ts = event.isTimed ? timeOf(reader, evidence, moment.t) : moment.t;
     const { arrivedTs: nowTs } = moment;
-    const at = { ts, nowTs, ageMs: ageOf(moment), isGiven: givesAll || !event.isSilent };
+    const isGiven = givesAll || !event.isSilent;
+    const at = { ts, nowTs, ageMs: ageOf(moment), isGiven, among };
     fire(this.#profile, this.#live, event, evidence, at, outcome);
     return this.#leadsOn(event, ts, outcome);
   }
@@ -325,10 +327,12 @@ class Ticker {
     const live = this.#live;
     const outcome: Evaluated = { firings: [], ended: [], arrivedTs };
     const { evidence, ageMs } = runTick(tick, live.draftOf(event));
-    if (!isComplete(event, evidence)) return outcome;
+    const among = 1 << (event.causes[tick.index]?.group ?? 0);
+    if (!isComplete(event, evidence, among)) return outcome;
     this.cost += costOfFiring * (1 + event.causes.length);
-    const { ts, nowTs } = firingTime(tick, evidence);
-    fire(this.#profile, live, event, evidence, { ts, nowTs, ageMs, isGiven: true }, outcome);
+    const { ts, nowTs } = firingTime(tick, evidence, among);
+    const at = { ts, nowTs, ageMs, isGiven: true, among };
+    fire(this.#profile, live, event, evidence, at, outcome);
     const target = leadOn(this.#profile, live, event, ts, outcome);
     if (target) live.enter(target.place, target.entersPurpose, arrivedTs);
     return outcome;
@@ -363,10 +367,11 @@ function complete(time: CauseTime, t: number): CauseTime {
 function firingTime(
   { event, index, t, ts: dueTs }: Tick,
   evidence: EventEvidence,
+  among: number,
 ): { ts: number; nowTs: WallMs } {
   if (hasSilence(event, index)) return { ts: t, nowTs: t };
   const { causes, time } = evidence;
-  const agreed = firingCauses(event, evidence).map((at) =>
+  const agreed = firingCauses(event, evidence, among).map((at) =>
     causes[at]?.agreed ? (time?.causes[at]?.agreedT ?? t) : t,
   );
   return { ts: Math.max(t, ...agreed), nowTs: dueTs };

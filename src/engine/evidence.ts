@@ -411,9 +411,16 @@ function beginsAt(
   return relative && baseline === undefined && typeof val === 'number';
 }
 
-/** Whether every cause of the event, or of a group of it, holds. An event without causes never completes. */
-export function isComplete({ causes, groups }: LiveEvent, { holding }: EventEvidence): boolean {
-  return groups ? holding !== 0 : causes.length > 0 && holding === causes.length;
+/**
+ * Whether every cause of the event holds, or every cause of one of its groups that are `among` these (bits): a silence
+ * goes on holding after it has fired. An event without causes never completes.
+ */
+export function isComplete(
+  { causes, groups }: LiveEvent,
+  { holding }: EventEvidence,
+  among: number,
+): boolean {
+  return groups ? (holding & among) !== 0 : causes.length > 0 && holding === causes.length;
 }
 
 /** The groups of which all causes hold, as bits. `holdsAt`: whether the cause of that index does. */
@@ -427,12 +434,13 @@ export function groupsOf(
   return bits;
 }
 
-/** The indexes of the causes that fire a complete event: all, or those of its first group that holds. */
+/** The indexes of the causes that fire a complete event: all, or those of the first of these groups that holds. */
 export function firingCauses(
   { causes, groups }: LiveEvent,
   { holding }: EventEvidence,
+  among: number,
 ): readonly number[] {
-  return groups?.find((_, group) => (holding & (1 << group)) !== 0) ?? [...causes.keys()];
+  return groups?.find((_, group) => (holding & among & (1 << group)) !== 0) ?? [...causes.keys()];
 }
 
 /** Does what `collect` does, with several numbers at once, none of which completes the event. */

@@ -143,8 +143,9 @@ export const costOfFiring = 5;
 /**
  * `ts`: the firing's time. `nowTs`: when it fires by the service's clock, that is, when the measurement arrives, when
  * the tick is due, or when a silence was complete. `ageMs`: see `Firing`. `isGiven`: whether the outcome reports it.
+ * `among`: the groups that may have fired it, as bits.
  */
-type At = { ts: number; nowTs: WallMs; ageMs: number; isGiven: boolean };
+type At = { ts: number; nowTs: WallMs; ageMs: number; isGiven: boolean; among: number };
 
 /** Fires an event: its evidence is used up. */
 export function fire(
@@ -152,13 +153,16 @@ export function fire(
   live: EvaluationState,
   event: LiveEvent,
   evidence: EventEvidence,
-  { ts, nowTs, ageMs, isGiven }: At,
+  { ts, nowTs, ageMs, isGiven, among }: At,
   outcome: Evaluated,
 ): void {
   if (isGiven) {
-    const found = senseEventOf({ pId, puId: live.place.puId, event, ts }, evidence, nowTs);
+    const firing = firingCauses(event, evidence, among);
+    const found = senseEventOf({ pId, puId: live.place.puId, event, ts }, evidence, {
+      nowTs,
+      firing,
+    });
     const { name, record, actions, tells } = event;
-    const firing = firingCauses(event, evidence);
     const isFirst = evidence.episode === 0;
     const began = event.hasEpisodes
       ? beganOf(event, evidence, { at: { ts, arrivedTs: nowTs }, firing })
@@ -186,18 +190,22 @@ export function leadOn(
 }
 
 /**
- * The `sense` event of a firing, with what completed each cause; specification section 6. `nowTs`: when it fired by
- * the service's clock (ms). The firing's `ts` comes from a measurement and may be earlier than the arrival from which
- * silences count.
+ * The `sense` event of a firing, with what completed each cause that fired it; specification section 6. `nowTs`: when
+ * it fired by the service's clock (ms). The firing's `ts` comes from a measurement and may be earlier than the arrival
+ * from which silences count.
  */
-function senseEventOf(origin: Origin, evidence: EventEvidence, nowTs: WallMs): SenseEvent {
+function senseEventOf(
+  origin: Origin,
+  evidence: EventEvidence,
+  { nowTs, firing }: { nowTs: WallMs; firing: readonly number[] },
+): SenseEvent {
   const found: SenseEvent = {
     type: 'sense',
     ts: origin.ts,
     cause: { engine: engineOf(origin), senses: [] },
     why: [],
   };
-  for (const index of firingCauses(origin.event, evidence)) {
+  for (const index of firing) {
     const cause = origin.event.causes[index] as CompiledCause;
     const collected = evidence.causes[index];
     const time = evidence.time?.causes[index];

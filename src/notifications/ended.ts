@@ -17,7 +17,7 @@ import { allot, type QuotasOf } from './daily-limits.ts';
 import { lockCountsOf } from './counts.ts';
 import { type NewDirect, writeDirect } from './enqueue.ts';
 import { dropPlanned, holdMessages } from './outbox.ts';
-import { findWaiting } from './waiting.ts';
+import { findWaiting, gathering } from './waiting.ts';
 import { describeOver, describeTime, type Over, wordsOf } from './text.ts';
 
 // What becomes of the messages about alarms that were acknowledged, snoozed or closed, and of those that are bundled.
@@ -62,7 +62,12 @@ type NotifiedContact = {
   data: NoticeData;
   language: string | null;
   timeZone: string | null;
+  /** It was told of the alarm by a summary. */
+  isByCount: boolean;
 };
+
+/** Who was told by a summary is told of ends together, too: they wait for others, ms. */
+const waitForOthersMs = 60_000;
 
 /**
  * Queues the message that an alarm is over to contacts with `whenOver` that were notified of it, within the day's
@@ -96,10 +101,12 @@ export async function notifyResolved(
   };
   const messages = contacts.flatMap((contact) => {
     const one = byId.get(contact.alarmId);
-    const waiting = waitingFor(keyIn(contact));
+    const { isByCount } = contact;
+    const waiting = isByCount ? gathering() : waitingFor(keyIn(contact));
     const taken = allot(countedIn(contact), waiting, counts.used, quotasOf);
     if (!one || 'full' in taken) return [];
-    return [{ ...messageOf(contact, one, bodyFor(contact, one)), joins: taken.joins }];
+    const dueMs = isByCount ? nowTs + waitForOthersMs : nowTs;
+    return [{ ...messageOf(contact, one, bodyFor(contact, one)), joins: taken.joins, dueMs }];
   });
   await writeDirect(tx, messages, { counted: counts.listCounted(), nowTs });
 }
@@ -171,7 +178,7 @@ function messageOf(
   contact: NotifiedContact,
   closed: ClosedAlarm,
   body: string,
-): Omit<NewDirect, 'joins'> {
+): Omit<NewDirect, 'joins' | 'dueMs'> {
   const { accountId, kind, contactId, address, title, language, data } = contact;
   const words = wordsOf(language);
   return {
@@ -201,7 +208,9 @@ async function listNotifiedContacts(
     text: `
       select distinct on (n.alarm_id, c.id) n.alarm_id as "alarmId", n.announcement,
              c.id as "contactId", c.kind, c.address, c.account_id as "accountId",
-             n.device_id as "deviceId", n.title, n.data, a.language, a.time_zone as "timeZone"
+             n.device_id as "deviceId", n.title, n.data, a.language, a.time_zone as "timeZone",
+             n.grouped_in is not null
+               or exists (select from notification g where g.grouped_in = n.id) as "isByCount"
         from unnest($1::bigint[], $2::boolean[]) as l (alarm_id, is_over)
         join notification n on n.alarm_id = l.alarm_id
         join contact c on c.id = n.contact_id

@@ -400,6 +400,8 @@ export type NewDirect = {
   body: string;
   /** It is sent with another, and counts with that. */
   joins: boolean;
+  /** When it is sent, ms. Absent: now. */
+  dueMs?: number;
   /** The alarm that it is about. */
   about?: { deviceId: number; alarmId: number; announcement: number; data: NoticeData };
 };
@@ -425,18 +427,12 @@ export async function writeDirect(
 }
 
 function decidedDirect(
-  { accountId, channel: kind, type, contactId, recipient, title, body, joins, about }: NewDirect,
+  { channel: kind, dueMs, about, ...message }: NewDirect,
   nowTs: WallMs,
 ): DecidedMessage {
   return {
-    accountId,
+    ...message,
     kind,
-    type,
-    contactId,
-    recipient,
-    title,
-    body,
-    joins,
     urgency: 1,
     deviceId: about?.deviceId ?? null,
     data: about ? JSON.stringify(about.data) : null,
@@ -444,7 +440,7 @@ function decidedDirect(
     alarmId: about?.alarmId ?? null,
     announcement: about?.announcement ?? null,
     state: 'queued',
-    dueMs: nowTs,
+    dueMs: dueMs ?? nowTs,
   };
 }
 
@@ -466,13 +462,13 @@ async function writeSomeDirect(
         engine, counted_on, due_at, created_at, changed_at)
      select account_id, kind, type, contact_id, recipient, title, body, device_id, alarm_id, announcement,
             data::json, data::json -> 'engine', case when not joins then ${day('$12')} end,
-            ms_to_timestamp($12), ms_to_timestamp($12), ms_to_timestamp($12)
+            ms_to_timestamp(due_ms), ms_to_timestamp($12), ms_to_timestamp($12)
        from told
       cross join unnest($5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::text[], $10::text[],
                         $11::text[], $14::bigint[], $15::bigint[], $16::integer[], $17::text[],
-                        $18::boolean[])
+                        $18::boolean[], $19::bigint[])
          as n (account_id, kind, type, contact_id, recipient, title, body, device_id, alarm_id,
-               announcement, data, joins)`,
+               announcement, data, joins, due_ms)`,
     [
       counted.map(({ kind }) => kind),
       counted.map(({ accountId }) => accountId),
@@ -492,6 +488,7 @@ async function writeSomeDirect(
       messages.map(({ about }) => about?.announcement ?? null),
       messages.map(({ about }) => (about ? JSON.stringify(about.data) : null)),
       messages.map(({ joins }) => joins),
+      messages.map(({ dueMs }) => dueMs ?? nowTs),
     ],
   );
 }

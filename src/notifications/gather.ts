@@ -1,4 +1,3 @@
-import type { Severity } from '../contract/actions.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
@@ -7,33 +6,22 @@ import { channels } from './channels/channels.ts';
 import { type QuotasOf, takeFromDailyLimits } from './daily-limits.ts';
 import { lockCountsOf, readUsed, writeCounts } from './counts.ts';
 import type { Reason } from './reasons.ts';
-import { describeTime, lastToday, wordsOf } from './text.ts';
+import { listDeviceWords } from './recipients.ts';
+import { type Gathered, namedOver, pagesOf, summaryOf } from './summary.ts';
+import { lastToday, wordsOf } from './text.ts';
 import { isCutOff } from './waiting.ts';
-import type { Words } from './words.ts';
 
 /*
- * The summary of all messages that wait for a person (`waiting.ts` says when they do). It is sent in place of the first
- * of them, and counts as one message for the limits of its day.
+ * Which messages a summary includes: all that wait for a person (`waiting.ts` says when they do). It is sent in place
+ * of the first of them, and counts as one message for the limits of its day. `summary.ts` says what is in it.
  */
-
-/** A message of a summary, with its alarm as it is now. Times in ms; null: it is about no alarm, or that is open. */
-type Gathered = {
-  id: number;
-  title: string;
-  alarmId: number | null;
-  sinceTs: number;
-  closedTs: number | null;
-  severity: Severity;
-  deviceId: number | null;
-  labels: string[];
-  isCounted: boolean;
-};
 
 type GatherDeps = { db: Database; quotasOf: QuotasOf; clock: Clock };
 
 /**
  * The summary of a claimed message and all others that wait for its recipient; null if there are no others, or each is
- * sent by itself. It also marks the others as grouped with it.
+ * sent by itself. It also marks the others as grouped with it. A lone message that an alarm is over is a summary, too,
+ * if its recipient was told of the alarm by one.
  */
 export async function gather(
   { db, quotasOf, clock }: GatherDeps,
@@ -48,34 +36,68 @@ export async function gather(
     const full = await count(db, delivery, { quotasOf, nowTs });
     if (full) return { heldBack: full };
   }
-  if (all.length < 2) return null;
+  const [first, ...others] = all;
+  if (!first || (others.length === 0 && !first.isByCount)) return null;
   const words = wordsOf(delivery.language);
-  const when = (ts: number) => describeTime(ts, nowTs, delivery.timeZone, words);
-  const { title, body } = summaryOf(all, when, words);
+  const said = summaryOf(all, {
+    left: await countLeft(db, delivery, all),
+    devices: await wordsOfNamed(db, all),
+    timeZone: delivery.timeZone,
+    nowTs,
+    words,
+  });
   const isLast = await isUsedUp(db, delivery, { counted, quotasOf, nowTs });
-  const text = {
-    title,
-    body: isLast ? `${body}\n${lastToday({ ...delivery, nowTs }, words)}` : body,
-  };
-  const page = pageOf(all);
-  return { ...delivery, ...text, page, ...(shorten ? { body: shorten(text) } : {}) };
+  const lines = [...said.lines, ...(isLast ? [lastToday({ ...delivery, nowTs }, words)] : [])];
+  const text = { title: said.title, body: lines.join('\n') };
+  const pages = pagesOf(all, delivery.id);
+  return { ...delivery, ...text, pages, ...(shorten ? { body: shorten(text) } : {}) };
 }
+
+/** How the senses of alarms that the summary names are written. */
+function wordsOfNamed(db: Sql, all: readonly Gathered[]) {
+  const named = namedOver(all);
+  const deviceIds = named.flatMap(({ deviceId }) => deviceId ?? []);
+  const sIds = named.flatMap(({ extreme }) => extreme.map(({ sId }) => sId));
+  return listDeviceWords(db, deviceIds, sIds);
+}
+
+/** How many alarms of which the recipient was told are not over; 0 if the summary says of none that it is over. */
+async function countLeft(
+  db: Sql,
+  { contactId, accountId, kind, recipient }: Delivery,
+  all: readonly Gathered[],
+): Promise<number> {
+  if (all.every(({ closedTs }) => closedTs === null)) return 0;
+  const { rows } = await db.query<{ left: number }>(
+    `select count(*) as left
+       from alarm a
+       join device d on d.id = a.device_id and d.account_id = a.account_id
+      where a.account_id = $1 and a.closed_at is null
+        and exists (select from notification n
+                     where n.alarm_id = a.id and n.state in ('sent', 'logged') and ${isTheirs('n')})`,
+    [accountId, contactId, accountId, kind, recipient],
+  );
+  return rows[0]?.left ?? 0;
+}
+
+/** The message is to this recipient; `$2` to `$5`: contact, account, channel and address. */
+const isTheirs = (row: string) => `
+  case when $2::bigint is null
+       then ${row}.contact_id is null and ${row}.account_id = $3 and ${row}.kind = $4 and ${row}.recipient = $5
+       else ${row}.contact_id = $2 end`;
 
 /**
  * Marks the messages that are sent with this one, and returns all with this one. An attempt that was cut off may have
- * succeeded: it is repeated with the same messages.
+ * succeeded: it is repeated with the same messages. What says that an alarm is over waits for others (`ended.ts`).
  */
 async function groupWith(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Gathered[]> {
   const { id, contactId, accountId, kind, recipient, isGathering, isRepeated } = delivery;
-  const isTheirs = (row: string) => `
-    case when $2::bigint is null
-         then ${row}.contact_id is null and ${row}.account_id = $3 and ${row}.kind = $4 and ${row}.recipient = $5
-         else ${row}.contact_id = $2 end`;
   const { rows } = await db.query<Gathered>(
     `with grouped as (
        update notification n
           set grouped_in = $1
-        where n.state = 'queued' and n.id <> $1 and n.due_at <= ms_to_timestamp($6)
+        where n.state = 'queued' and n.id <> $1
+          and (n.due_at <= ms_to_timestamp($6) or (n.type = 'closed' and n.attempts = 0))
           and n.type not in ('confirm', 'test')
           and case when $8 then n.grouped_in = $1
                    else n.grouped_in is null and not ${isCutOff('n')} end
@@ -94,14 +116,26 @@ async function groupWith(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Ga
         union all
        select * from notification where id = $1
      )
-     select e.id, e.title, e.alarm_id as "alarmId", coalesce(a.since_at, e.created_at) as "sinceTs",
-            a.closed_at as "closedTs", (array['critical', 'warning', 'info'])[e.urgency + 1] as severity,
+     select coalesce(told.title, e.title) as title, e.body, e.alarm_id as "alarmId",
+            coalesce(a.since_at, e.created_at) as "sinceTs",
+            case when a.id is null and e.type = 'closed' then e.created_at else a.closed_at end as "closedTs",
+            a.began_at as "beganTs", a.over_at as "overTs", a.filled_at as "filledTs",
+            coalesce(a.conditions, '[]') as conditions, coalesce(a.extreme, '[]') as extreme,
+            coalesce(a.severity, (array['critical', 'warning', 'info'])[e.urgency + 1]) as severity,
             e.device_id as "deviceId", coalesce(d.labels, '{}') as labels,
-            e.counted_on is not null as "isCounted"
+            e.counted_on is not null as "isCounted", coalesce(told.by_count, false) as "isByCount"
        from every e
        left join alarm a on a.id = e.alarm_id
        left join device d on d.id = e.device_id
-      order by e.urgency, e.id desc`,
+       left join lateral (
+         select o.title,
+                o.grouped_in is not null or exists (select from notification g where g.grouped_in = o.id) as by_count
+           from notification o
+          where e.type = 'closed' and o.alarm_id = e.alarm_id and o.type <> 'closed' and ${isTheirs('o')}
+          order by o.id limit 1) as told on true
+      order by array_position(array['critical', 'warning', 'info'],
+                              coalesce(a.severity, (array['critical', 'warning', 'info'])[e.urgency + 1])),
+               e.id desc`,
     [id, contactId, accountId, kind, recipient, nowTs, isGathering, isRepeated],
   );
   return rows;
@@ -146,71 +180,4 @@ async function isUsedUp(
 ): Promise<boolean> {
   const left = await readUsed(db, countedOf(delivery), { quotasOf, nowTs });
   return left.some(({ used, limit }) => used - Math.max(0, counted - 1) >= limit);
-}
-
-const maxNamed = 10;
-const maxLabels = 5;
-const severities: Severity[] = ['critical', 'warning', 'info'];
-
-function summaryOf(
-  all: readonly Gathered[],
-  when: (ts: number) => string,
-  words: Words,
-): { title: string; body: string } {
-  const alarms = distinct(all);
-  const open = alarms.filter(({ closedTs }) => closedTs === null);
-  const over = alarms.length - open.length;
-  const ended = over > 0 ? [words.gatheredOver(over)] : [];
-  if (open.length === 0) return { title: words.gatheredOver(over), body: '' };
-  const devices = new Set(open.map(({ deviceId }) => deviceId)).size;
-  const since = when(Math.min(...open.map(({ sinceTs }) => sinceTs)));
-  const bySeverity = severities.flatMap((severity) => {
-    const count = open.filter((one) => one.severity === severity).length;
-    return count > 0 ? [words.severity[severity](count)] : [];
-  });
-  const more = open.length > maxNamed ? [words.andMore(open.length - maxNamed)] : [];
-  return {
-    title: words.gathered(open.length, devices, since),
-    body: [
-      ...(bySeverity.length > 1 || open[0]?.severity === 'critical' ? [bySeverity.join(', ')] : []),
-      ...sayLabels(open, words),
-      ...open.slice(0, maxNamed).map(({ title }) => title),
-      ...more,
-      ...ended,
-    ].join('\n'),
-  };
-}
-
-/** Several messages may be about one alarm. */
-function distinct(all: readonly Gathered[]): Gathered[] {
-  const seen = new Set<number>();
-  return all.filter(({ alarmId }) => {
-    if (alarmId === null) return true;
-    const isNew = !seen.has(alarmId);
-    seen.add(alarmId);
-    return isNew;
-  });
-}
-
-/** How many alarms there are at devices with each label, most first; nothing if no device has one. */
-function sayLabels(open: readonly Gathered[], words: Words): string[] {
-  const counts = new Map<string, number>();
-  for (const { labels } of open)
-    for (const label of labels.length > 0 ? labels : [''])
-      counts.set(label, (counts.get(label) ?? 0) + 1);
-  if (counts.size === 0 || (counts.size === 1 && counts.has(''))) return [];
-  const named = [...counts].toSorted(([, a], [, b]) => b - a);
-  const said = named
-    .slice(0, maxLabels)
-    .map(([label, count]) => words.atLabel(label || words.noLabel, count));
-  return [said.join(', ') + (named.length > maxLabels ? ', …' : '')];
-}
-
-/** The list of alarms, the worst first; of one label, if all of their devices have that. */
-function pageOf(all: readonly Gathered[]): string {
-  const [first, ...others] = all.map(({ labels }) => labels);
-  const common = first?.filter((label) => others.every((labels) => labels.includes(label))) ?? [];
-  const query = new URLSearchParams({ sort: 'severity' });
-  if (common[0] !== undefined) query.set('label', common[0]);
-  return `alarms?${query.toString()}`;
 }

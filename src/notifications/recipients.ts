@@ -477,17 +477,18 @@ export async function listDeviceWords(
   return new Map(rows.map((row) => [row.deviceId, row]));
 }
 
+/** How many of each kind. `severities`: what contacts that can be reached are notified of, at least. */
+type Recipients = {
+  tokens: number;
+  emails: number;
+  unconfirmed: number;
+  webhooks: number;
+  severities: Severity[];
+};
+
 /** How many recipients of each kind an account has. */
-export async function countRecipients(
-  sql: Sql,
-  accountId: number,
-): Promise<{ tokens: number; emails: number; unconfirmed: number; webhooks: number }> {
-  const { rows } = await sql.query<{
-    tokens: number;
-    emails: number;
-    unconfirmed: number;
-    webhooks: number;
-  }>(
+export async function countRecipients(sql: Sql, accountId: number): Promise<Recipients> {
+  const { rows } = await sql.query<Recipients>(
     `select (select count(distinct token)
                from (select entry ->> 'token' as token
                        from account cross join jsonb_array_elements(apn) as e (entry)
@@ -496,11 +497,13 @@ export async function countRecipients(
                      select token from push_token where account_id = $1) as t) as tokens,
             count(*) filter (where kind = 'email' and confirmed_at is not null) as emails,
             count(*) filter (where kind = 'email' and confirmed_at is null) as unconfirmed,
-            count(*) filter (where kind = 'webhook') as webhooks
+            count(*) filter (where kind = 'webhook') as webhooks,
+            coalesce(array_agg(distinct min_severity)
+              filter (where kind <> 'email' or confirmed_at is not null), '{}') as severities
        from contact where account_id = $1`,
     [accountId],
   );
-  return rows[0] ?? { tokens: 0, emails: 0, unconfirmed: 0, webhooks: 0 };
+  return rows[0] ?? { tokens: 0, emails: 0, unconfirmed: 0, webhooks: 0, severities: [] };
 }
 
 /**

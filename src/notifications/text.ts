@@ -1,4 +1,5 @@
-import type { NewNotification } from '../contract/actions.ts';
+import type { NewNotification, Severity } from '../contract/actions.ts';
+import { type AlarmCondition, type AlarmValue, limitOf } from '../contract/alarm.ts';
 import type { CauseDetail, CauseSense, SenseEvent } from '../contract/event.ts';
 import type { Language } from '../contract/values.ts';
 import { isTimeZone } from '../lib/time.ts';
@@ -15,17 +16,25 @@ export type Wording = {
   nowTs: WallMs;
 };
 
-/** `<device name>: <event name>`. An SMS has one too: it appears in lists, and in a message that groups several. */
+/**
+ * `<device name>: <event name>`, with the severity in front if it is not a warning. An SMS has one too: it appears in
+ * lists, and in a message that groups several.
+ */
 export function titleOf(
-  { name, event }: NewNotification,
+  { name, event, about }: NewNotification,
   { language, deviceName }: Wording,
 ): string {
-  return `${deviceName}: ${name || wordsOf(language).event(event.cause.engine.evId)}`;
+  const words = wordsOf(language);
+  const title = `${deviceName}: ${name || words.event(event.cause.engine.evId)}`;
+  return saySeverity(about?.severity, words) + title;
 }
 
+const saySeverity = (severity: Severity = 'warning', words: Words): string =>
+  severity === 'warning' ? '' : `${words.severityOf[severity]}: `;
+
 /**
- * The body of an SMS is its own text; other messages say what was measured, and when. A repeat adds since when its
- * alarm is open, and the last message of a day says that it is the last.
+ * The body of an SMS is its own text; other messages say how severe it is if it is not a warning, what was measured,
+ * and when. A repeat adds since when its alarm is open, and the last message of a day says that it is the last.
  */
 export function bodyOf(notification: NewNotification, wording: Wording, isLast: boolean): string {
   const words = wordsOf(wording.language);
@@ -34,7 +43,7 @@ export function bodyOf(notification: NewNotification, wording: Wording, isLast: 
   const { event } = notification;
   const causes = describeCauses(event, wording.senses, words).join('; ');
   const when = describeTime(event.ts, wording.nowTs, wording.timeZone, words);
-  return `${causes} (${when})${after}`;
+  return `${saySeverity(notification.about?.severity, words)}${causes} (${when})${after}`;
 }
 
 /** The limits are those of a day in UTC. */
@@ -80,6 +89,29 @@ export function describeOver(
   if (filledTs !== null) return `${over} ${said.filled(when(filledTs))}`;
   if (beganTs === null || overTs === null) return over;
   return `${over} ${said.lasted(describeLasting(overTs - beganTs, said))}`;
+}
+
+/** What a summary says of an alarm. Times in ms; null: not known. */
+export type Excursion = Omit<Over, 'closedTs'> & {
+  conditions: AlarmCondition[];
+  extreme: readonly AlarmValue[];
+};
+
+/** How long an alarm was, and how far it went: "1 hour 5 minutes, up to 9.7 °C". Empty if neither is known. */
+export function describeExcursion(
+  { beganTs, overTs, filledTs, conditions, extreme: [extreme] }: Excursion,
+  senses: SenseWordsBySId,
+  words: Words,
+): string {
+  const isTimed = beganTs !== null && overTs !== null && filledTs === null;
+  const limit = limitOf(conditions);
+  const parts = isTimed ? [describeLasting(overTs - beganTs, words)] : [];
+  if (extreme && limit?.sId === extreme.sId) {
+    const sense = { ...senses[extreme.sId], unit: limit.unit };
+    const value = numberWriter(sense, words)(extreme.val);
+    parts.push(limit.isMax ? words.most(value) : words.least(value));
+  }
+  return parts.join(', ');
 }
 
 export const words = { en: english, de: german } satisfies Record<Language, Words>;

@@ -38,6 +38,9 @@ export type Waiting = { count: number; isGathering: boolean };
 export const joins = ({ count, isGathering }: Waiting): boolean =>
   count > gatherAfter || (isGathering && count > 0);
 
+/** Whatever comes next is gathered. */
+export const gathering = (): Waiting => ({ count: gatherAfter + 1, isGathering: true });
+
 /** Only messages to people are gathered. Text messages cost money, each: their limits hold for each. */
 export const isGathered = ({ kind }: Pick<RecipientKey, 'kind'>): boolean =>
   !channels[kind].isForPrograms && channels[kind].reaches !== 'numbers';

@@ -1,4 +1,4 @@
-import { listPhoneMessages } from '../contract/actions.ts';
+import { isAtLeast, listPhoneMessages, type Severity, severityOf } from '../contract/actions.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { normalizePhoneNumber } from '../contract/values.ts';
 import {
@@ -66,6 +66,8 @@ type ReachablePeople = {
   emails: number;
   unconfirmed: number;
   webhooks: number;
+  /** What contacts that can be reached are notified of, at least. */
+  severities: readonly Severity[];
 };
 
 /** Warns of channels that purposes use and that reach nobody, at the first place that uses them. */
@@ -74,14 +76,28 @@ function warnOfChannels(
   pathOf: PurposePath,
   reachable: ReachablePeople,
 ): Warning[] {
-  const push = findFirstPush(purposes, pathOf);
+  const pushes = listPushes(purposes, pathOf);
+  const [push] = pushes;
   const missing = new Map<string, Warning>();
   for (const { channel, called, path } of listPhoneTexts(purposes, pathOf)) {
     if (reachable.channels.includes(channel) || missing.has(channel)) continue;
     const what = `no ${called} provider is configured: ${called} are only written to the log`;
     missing.set(channel, warning('sms-log-only', path, what));
   }
-  return [...(push === null ? [] : warningsOfPush(push, reachable)), ...missing.values()];
+  const ofPush = push ? warningsOfPush(push.path, reachable) : [];
+  return [...ofPush, ...warnOfMild(pushes, reachable), ...missing.values()];
+}
+
+/** Warns of what nobody is notified of because each contact asks for something worse: once for each severity. */
+function warnOfMild(pushes: readonly Push[], { tokens, severities }: ReachablePeople): Warning[] {
+  if (tokens > 0 || severities.length === 0) return [];
+  const least = severities.reduce((one, other) => (isAtLeast(one, other) ? other : one));
+  const mild = pushes.filter(({ severity }) => !isAtLeast(severity, least));
+  return [...Map.groupBy(mild, ({ severity }) => severity).values()].flatMap(([first]) => {
+    if (!first) return [];
+    const what = `nobody would be notified: its severity is ${first.severity}, and each contact asks for ${least} at least`;
+    return [warning('too-mild', first.path, what)];
+  });
 }
 
 function warningsOfPush(
@@ -108,14 +124,18 @@ function warningsOfPush(
   ];
 }
 
-/** The place of the first action that sends a push; null if there is none. */
-function findFirstPush(purposes: readonly Purpose[], pathOf: PurposePath): string | null {
-  for (const [index, { states }] of purposes.entries())
-    for (const [s, { events }] of states.entries())
-      for (const [e, { actions }] of events.entries())
-        if (actions.cloud?.sendPush)
-          return `${pathOf(index)}/states/${s}/events/${e}/actions/cloud/sendPush`;
-  return null;
+type Push = { path: string; severity: Severity };
+
+/** The actions that notify contacts, with their places. */
+function listPushes(purposes: readonly Purpose[], pathOf: PurposePath): Push[] {
+  return purposes.flatMap(({ states }, index) =>
+    states.flatMap(({ events }, s) =>
+      events.flatMap(({ actions }, e) => {
+        const path = `${pathOf(index)}/states/${s}/events/${e}/actions/cloud/sendPush`;
+        return actions.cloud?.sendPush ? [{ path, severity: severityOf(actions) }] : [];
+      }),
+    ),
+  );
 }
 
 /** Warns of numbers in purposes that nothing will be sent to, at their places. */

@@ -39,10 +39,16 @@ export type Words = {
   /** Many alarms in one message: how many at how many devices, the worst by name, and how many more there are. */
   gathered: (count: number, devices: number, since: string) => string;
   severity: Record<Severity, (count: number) => string>;
+  /** In front of what is not a warning. */
+  severityOf: Record<Exclude<Severity, 'warning'>, string>;
   atLabel: (label: string, count: number) => string;
   noLabel: string;
   andMore: (count: number) => string;
-  gatheredOver: (count: number) => string;
+  /** `left`: how many others of which the person was told are not over. */
+  gatheredOver: (count: number, left: number) => string;
+  /** The value of an alarm that was furthest beyond its limit, the greatest or the least. */
+  most: (value: string) => string;
+  least: (value: string) => string;
   testTitle: string;
   testBody: string;
   confirmTitle: string;
@@ -119,10 +125,15 @@ export const german: Words = {
     warning: (count) => (count === 1 ? '1 Warnung' : `${count} Warnungen`),
     info: (count) => (count === 1 ? '1 Hinweis' : `${count} Hinweise`),
   },
+  severityOf: { critical: 'Kritisch', info: 'Hinweis' },
   atLabel: (label, count) => `${label}: ${count}`,
   noLabel: 'ohne Label',
   andMore: (count) => (count === 1 ? '… und 1 weiterer' : `… und ${count} weitere`),
-  gatheredOver: (count) => (count === 1 ? '1 Alarm ist vorbei' : `${count} Alarme sind vorbei`),
+  gatheredOver: (count, left) =>
+    (count === 1 ? '1 Alarm ist vorbei' : `${count} Alarme sind vorbei`) +
+    (left > 0 ? `, ${left} noch nicht` : ''),
+  most: (value) => `bis ${value}`,
+  least: (value) => `bis ${value}`,
   testTitle: 'Testnachricht',
   testBody: 'Das ist ein Test. So erhalten Sie Nachrichten über Ihre Geräte.',
   confirmTitle: 'Bitte diese Adresse bestätigen',
@@ -205,10 +216,15 @@ export const english: Words = {
     warning: (count) => (count === 1 ? '1 warning' : `${count} warnings`),
     info: (count) => `${count} info`,
   },
+  severityOf: { critical: 'Critical', info: 'Info' },
   atLabel: (label, count) => `${label}: ${count}`,
   noLabel: 'no label',
   andMore: (count) => `… and ${count} more`,
-  gatheredOver: (count) => (count === 1 ? '1 alarm is over' : `${count} alarms are over`),
+  gatheredOver: (count, left) =>
+    (count === 1 ? '1 alarm is over' : `${count} alarms are over`) +
+    (left > 0 ? `, ${left} ${left === 1 ? 'is' : 'are'} not yet` : ''),
+  most: (value) => `up to ${value}`,
+  least: (value) => `down to ${value}`,
   testTitle: 'Test message',
   testBody: 'This is a test. You receive messages about your devices this way.',
   confirmTitle: 'Confirm this address',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type DoneBy, doneBy } from '../audit/audit.ts';
 import type { Purpose } from '../contract/purpose.ts';
-import { type Warning, Warnings } from '../contract/warnings.ts';
+import { Warned } from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { listFilteredDevices } from '../devices/select.ts';
@@ -22,7 +22,7 @@ export type InstallCandidate = (
   },
   asked: { deviceAuthUuids: string[]; purposeUuids: string[]; purposes: Purpose[] },
   also: (tx: Sql, pId: string) => Promise<void>,
-) => Promise<{ pId: string; warnings: Warning[] }>;
+) => Promise<{ pId: string } & Warned>;
 
 type InstallDeps = { db: Database; install: InstallCandidate };
 
@@ -35,7 +35,7 @@ const Installed = z.object({
       .object({ deviceAuthUuid: deviceUuid, reason: z.literal('no-such-device') })
       .meta({ id: 'BacktestNotInstalled' }),
   ),
-  warnings: Warnings,
+  ...Warned,
 });
 
 /** Another request has installed the candidate. */
@@ -78,7 +78,7 @@ export function installRoute({ db, install }: InstallDeps): Route {
         );
       const there = await listFilteredDevices(db, accountId, { uuids: found.devices, labels });
       const by = { ...doneBy(account, request), reason: reasonOf(request, query) };
-      const { pId, warnings } = await installOnce(found, async () => {
+      const { pId, ...warned } = await installOnce(found, async () => {
         if (there.length === 0)
           throw new DomainError('not-found', 'None of the devices of the backtest is left.');
         const asked = {
@@ -97,12 +97,12 @@ export function installRoute({ db, install }: InstallDeps): Route {
       const failed = found.devices
         .filter((uuid) => !known.has(uuid))
         .map((uuid) => ({ deviceAuthUuid: uuid, reason: 'no-such-device' as const }));
-      return { timestamp: request.now(), state: 'pending' as const, pId, failed, warnings };
+      return { timestamp: request.now(), state: 'pending' as const, pId, failed, ...warned };
     },
   });
 }
 
 const installOnce = async (
   { pId }: ToInstall,
-  install: () => Promise<{ pId: string; warnings: Warning[] }>,
-) => (pId === null ? install() : { pId, warnings: [] });
+  install: () => Promise<{ pId: string } & Warned>,
+): Promise<{ pId: string } & Warned> => (pId === null ? install() : { pId, warnings: [] });

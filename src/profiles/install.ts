@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
+import type { Sense } from '../contract/configuration.ts';
 import {
   type Cause,
   listCauses,
@@ -9,11 +10,19 @@ import {
   type PurposeEvent,
   type PurposePath,
 } from '../contract/purpose.ts';
-import { joinWarnings, type Warning, warning, warnOfActions } from '../contract/warnings.ts';
+import {
+  joinWarnings,
+  type Warned,
+  warned,
+  type Warning,
+  warning,
+  warnOfActions,
+} from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
 import { kindOf } from '../db/errors.ts';
 import type { Sql } from '../db/sql.ts';
 import { checkCosts, checkProfile } from '../engine/check.ts';
+import type { Bounds } from '../engine/explore/classes.ts';
 import { listWarningsYielding, warnOfPolygons } from '../engine/warnings.ts';
 import { DomainError, type Problem } from '../errors.ts';
 import { forEachYielding, yieldToEventLoop } from '../lib/event-loop.ts';
@@ -59,7 +68,11 @@ export type InstallDeps = {
   limitsOf: LimitsOf;
   /** Warnings about SMS that purposes send. */
   warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Warning[]>;
+  /** What exploring purposes shows to be warned of; null if that takes too long. */
+  warnOfExplored: (accountId: number, asked: Explored) => Promise<Warning[] | null>;
 };
+
+type Explored = { purposes: Purpose[]; pathOf: PurposePath; bounds: ReadonlyMap<string, Bounds> };
 
 /**
  * Installs a profile on all these devices or, on an error, on none: `not-found` if a device or a purpose is not the
@@ -68,7 +81,7 @@ export type InstallDeps = {
  * may be repeated.
  */
 export async function installProfile(
-  { db, bus, quotas, limitsOf, warnOfSms }: InstallDeps,
+  { db, bus, quotas, limitsOf, warnOfSms, warnOfExplored }: InstallDeps,
   accountId: number,
   request: ProfileInstall,
   labels: readonly string[] | null = null,
@@ -76,7 +89,7 @@ export async function installProfile(
     tx: Sql,
     installed: { pId: string; uuids: string[]; purposes: readonly Purpose[] },
   ) => Promise<void> = async () => undefined,
-): Promise<{ pId: string; warnings: Warning[] }> {
+): Promise<{ pId: string } & Warned> {
   const uuids = normalize(request.deviceAuthUuids);
   const pathOf = placeIn(request);
   const { purposes, text, problems } = await readAsked(db, accountId, request, limitsOf(accountId));
@@ -92,7 +105,12 @@ export async function installProfile(
 
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   const ofSms = () => warnOfSms(accountId, purposes, pathOf);
-  return { pId, warnings: await warnOfInstall(db, { purposes, deviceIds, pathOf, ofSms }) };
+  const exploreWith = (bounds: Explored['bounds']) =>
+    warnOfExplored(accountId, { purposes, pathOf, bounds });
+  return {
+    pId,
+    ...(await warnOfInstall(db, { purposes, deviceIds, pathOf, ofSms, exploreWith })),
+  };
 }
 
 type AskedPurposes = Pick<ProfileInstall, 'purposeUuids' | 'purposes'>;
@@ -290,24 +308,45 @@ type Installed = {
   pathOf: PurposePath;
   /** Warnings about SMS that purposes send. */
   ofSms: () => Promise<Warning[]>;
+  /** Explores them; absent: that is not wanted. */
+  exploreWith?: (bounds: ReadonlyMap<string, Bounds>) => Promise<Warning[] | null>;
 };
 
 /** Warns if purposes may not work as intended on these devices. */
 export async function warnOfInstall(
   db: Sql,
-  { purposes, deviceIds, pathOf, ofSms }: Installed,
-): Promise<Warning[]> {
+  { purposes, deviceIds, pathOf, ofSms, exploreWith }: Installed,
+): Promise<Warned> {
   const senses =
     deviceIds.length > maxWarnedDevices
       ? undefined
       : [await listDeviceSenses(db, deviceIds, sensesOf(purposes))];
+  const explored = exploreWith ? await exploreWith(boundsOf(senses?.flat() ?? [])) : [];
   const sms = await ofSms();
   const serviceOnly = findServiceOnly(purposes, pathOf);
   const ofOwnEngines =
     serviceOnly && warnOfOwnEngines(serviceOnly, await countOwnEngines(db, deviceIds));
   const ofEngine = await listWarningsYielding(purposes, senses, pathOf, yieldToEventLoop);
   const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf(purposes, pathOf));
-  return joinWarnings(ofEngine, ofOwnEngines ?? [], ...ofParts, sms);
+  return warned(
+    joinWarnings(ofEngine, ofOwnEngines ?? [], ...ofParts, sms, explored ?? []),
+    explored,
+  );
+}
+
+/** What the values of each sense can be on any of the devices; a sense without bounds on one has none. */
+function boundsOf(senses: readonly Sense[]): ReadonlyMap<string, Bounds> {
+  const bounds = new Map<string, Bounds>();
+  for (const [sId, alike] of Map.groupBy(senses, (sense) => sense.sId))
+    bounds.set(sId, {
+      min: alike.every(({ min }) => min !== undefined)
+        ? Math.min(...alike.map(({ min = 0 }) => min))
+        : undefined,
+      max: alike.every(({ max }) => max !== undefined)
+        ? Math.max(...alike.map(({ max = 0 }) => max))
+        : undefined,
+    });
+  return bounds;
 }
 
 /** All senses that any cause of these purposes reads. */

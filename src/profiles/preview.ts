@@ -13,7 +13,9 @@ import { type AskedChange, hexOf, type Plan, planInstalls } from './plan.ts';
 
 /** A purpose of a profile, by its number and name. */
 type Named = { puId: number; name: string };
-type Replaced = { goes: Named[]; comes: Named[]; stays: Named[] };
+/** A purpose of the same name that says something else; as a whole if there is room. */
+type Changed = Named & { before?: Purpose; after?: Purpose };
+type Replaced = { goes: Named[]; comes: Named[]; stays: Named[]; changed: Changed[] };
 
 type ChangePreview = {
   differences: Plan['differences'];
@@ -27,7 +29,7 @@ type ChangePreview = {
   }[];
 };
 
-/** Contents of profiles that a preview reads, and names of purposes that it says, together. */
+/** Contents of profiles that a preview reads, and names of purposes and changed ones that it says, together. */
 const mostReadBytes = 4 * 1024 * 1024;
 const mostNamedBytes = 1024 * 1024;
 const longestName = 100;
@@ -87,7 +89,8 @@ export async function previewChange(
       const those = found.filter(({ install }) => all.length === 1 || install === plan);
       const deviceIds = those.flatMap(({ deviceId }) => deviceId ?? []);
       const ofSms = () => warnOfSms(accountId, purposes, pathOf);
-      warnings.push(await warnOfInstall(sql, { purposes, deviceIds, pathOf, ofSms }));
+      const warned = await warnOfInstall(sql, { purposes, deviceIds, pathOf, ofSms });
+      warnings.push(warned.warnings);
     }
     return joinWarnings(...warnings);
   }
@@ -103,38 +106,71 @@ async function compare(
 ): Promise<Map<number | null, Replaced>> {
   const contentIds = groups.flatMap(([id]) => id ?? []);
   const contents = await readContents(sql, contentIds);
-  const after = keyed(plan?.purposes ?? []);
+  const after = byText(plan?.purposes ?? []);
   const replaced = new Map<number | null, Replaced>();
   let bytes = 0;
+  let wholeBytes = 0;
   for (const [contentId] of groups) {
     const purposes = contentId === null ? [] : contents.get(contentId);
     if (!purposes) continue;
-    const difference = differenceOf(keyed(purposes), after);
-    bytes += Buffer.byteLength(JSON.stringify(difference));
+    const { successors, ...names } = differenceOf(byText(purposes), after);
+    const changed = successors.map(({ from, to }): Changed => {
+      const named = sayName(from.purpose);
+      const size = Buffer.byteLength(from.text) + Buffer.byteLength(to.text);
+      if (wholeBytes + size > mostNamedBytes) return named;
+      wholeBytes += size;
+      return { ...named, before: from.purpose, after: to.purpose };
+    });
+    const said = [
+      ...names.goes,
+      ...names.comes,
+      ...names.stays,
+      ...successors.map(({ from }) => sayName(from.purpose)),
+    ];
+    bytes += Buffer.byteLength(JSON.stringify(said));
     if (bytes > mostNamedBytes) break;
-    replaced.set(contentId, difference);
+    replaced.set(contentId, { ...names, changed });
     await yieldToEventLoop();
   }
   return replaced;
 }
 
 /** Purposes by their JSON. */
-const keyed = (purposes: readonly Purpose[]): ReadonlyMap<string, Named> =>
-  new Map(
-    purposes.map((one) => [
-      JSON.stringify(one),
-      { puId: one.puId, name: cutText(nameOf(one), longestName) },
-    ]),
-  );
+const byText = (purposes: readonly Purpose[]): ReadonlyMap<string, Purpose> =>
+  new Map(purposes.map((one) => [JSON.stringify(one), one]));
 
-function differenceOf(before: ReadonlyMap<string, Named>, after: ReadonlyMap<string, Named>) {
-  const named = (some: ReadonlyMap<string, Named>, isMeant: (text: string) => boolean) =>
-    [...some].flatMap(([text, name]) => (isMeant(text) ? [name] : []));
-  return {
-    goes: named(before, (text) => !after.has(text)),
-    comes: named(after, (text) => !before.has(text)),
-    stays: named(after, (text) => before.has(text)),
-  };
+const sayName = (one: Purpose): Named => ({
+  puId: one.puId,
+  name: cutText(nameOf(one), longestName),
+});
+
+type WithText = { text: string; purpose: Purpose };
+
+/** Which purposes go, come and stay; `successors`: those that another one of the same name follows. */
+function differenceOf(
+  before: ReadonlyMap<string, Purpose>,
+  after: ReadonlyMap<string, Purpose>,
+): Omit<Replaced, 'changed'> & { successors: { from: WithText; to: WithText }[] } {
+  const coming = new Map<string, WithText[]>();
+  for (const [text, purpose] of after) {
+    if (before.has(text)) continue;
+    const name = nameOf(purpose);
+    coming.set(name, [...(coming.get(name) ?? []), { text, purpose }]);
+  }
+  const goes: Named[] = [];
+  const stays: Named[] = [];
+  const successors: { from: WithText; to: WithText }[] = [];
+  for (const [text, purpose] of before) {
+    if (after.has(text)) {
+      stays.push(sayName(purpose));
+      continue;
+    }
+    const to = coming.get(nameOf(purpose))?.shift();
+    if (to) successors.push({ from: { text, purpose }, to });
+    else goes.push(sayName(purpose));
+  }
+  const comes = [...coming.values()].flat().map(({ purpose }) => sayName(purpose));
+  return { goes, comes, stays, successors };
 }
 
 /** The first of these contents that fit into the bytes of a preview. */

@@ -9,7 +9,7 @@ import {
   transitionOf,
 } from '../contract/profile.ts';
 import { Purpose } from '../contract/purpose.ts';
-import { Warnings } from '../contract/warnings.ts';
+import { Warned } from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
 import { type Sql, textList } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
@@ -373,7 +373,7 @@ export const InstalledProfile = z.object({
   timestamp,
   state: z.literal('pending'),
   pId: z.guid().meta({ example: exampleIds.profile }),
-  warnings: Warnings,
+  ...Warned,
 });
 
 export const RollOut = z.object({

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import {
   joinWarnings,
+  type Warned,
   type Warning,
   warnOfNumberForms,
   warnOfUnknown,
@@ -54,7 +55,7 @@ type InstallNoted = (
   installer: Installer,
   asked: ProfileInstall,
   also: AlsoInstall,
-) => Promise<{ pId: string; warnings: Warning[] }>;
+) => Promise<{ pId: string } & Warned>;
 
 /** Installs profiles (`installProfile`) of at most two requests of an account at a time, and notes who did. */
 export function createInstall(deps: InstallDeps): InstallNoted {
@@ -92,7 +93,7 @@ function install({ install }: ProfileDeps): Route {
     handler: async ({ account, query, body, request, warnings: before, once }) => {
       const { accountId } = account;
       // A repeated request gets only these: the devices may have changed since the installation.
-      let warnings = before;
+      let told: Warned = { warnings: before };
       const { pId, timestamp } = await once<{ pId: string; timestamp: number }>(async (keep) => {
         const timestamp = request.now();
         const by = { ...doneBy(account, request), reason: reasonOf(request, query) };
@@ -100,10 +101,11 @@ function install({ install }: ProfileDeps): Route {
         const installed = await install(installer, body, async (tx, pId) =>
           keep?.(tx, { pId, timestamp }),
         );
-        warnings = joinWarnings(before, installed.warnings);
-        return { pId: installed.pId, timestamp };
+        const { pId, ...warned } = installed;
+        told = { ...warned, warnings: joinWarnings(before, warned.warnings) };
+        return { pId, timestamp };
       });
-      return { timestamp, state: 'pending' as const, pId, warnings };
+      return { timestamp, state: 'pending' as const, pId, ...told };
     },
   });
 }

@@ -3,8 +3,9 @@ import { doneBy, insertEntry } from '../audit/audit.ts';
 import { checkPurposeSizes, Purpose } from '../contract/purpose.ts';
 import {
   joinWarnings,
+  Warned,
+  warned,
   type Warning,
-  Warnings,
   warnOfActions,
   warnOfNumberForms,
   warnOfUnknown,
@@ -28,7 +29,7 @@ import {
   storeWithin,
 } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-import { createExploring, PurposeCases } from './cases.ts';
+import { type Exploring, PurposeCases } from './cases.ts';
 import {
   checkTag,
   findVersions,
@@ -48,6 +49,7 @@ type PurposeRouteDeps = {
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   warnOfNumbers: WarnOfNumbers;
+  exploring: Pick<Exploring, 'listCases' | 'warnOf'>;
 };
 
 const common = { tag: 'Purposes', auth: 'account' } as const;
@@ -117,7 +119,7 @@ function register(deps: PurposeRouteDeps): Route {
           storeWithin(db, { accountId, quotas, adding }, storeOnce),
         );
       });
-      return { ...made, warnings: await warnOfPurpose(body, warnings, deps.warnOfNumbers) };
+      return { ...made, ...(await warnOfPurpose(deps, accountId, body, warnings)) };
     },
   });
 }
@@ -163,8 +165,7 @@ function read({ db }: PurposeRouteDeps): Route {
   });
 }
 
-function readCases({ db }: PurposeRouteDeps): Route {
-  const explore = createExploring();
+function readCases({ db, exploring }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
     name: 'getPurposeCases',
@@ -183,7 +184,8 @@ function readCases({ db }: PurposeRouteDeps): Route {
     handler: async ({ account: { accountId }, params, request }) => {
       const purpose = await findPurpose(db, accountId, params.purposeUuid);
       if (!purpose) throw noSuchPurpose();
-      return { ...(await explore(accountId, purpose.body)), timestamp: request.now() };
+      const cases = await exploring.listCases(accountId, purpose.body);
+      return { ...cases, timestamp: request.now() };
     },
   });
 }
@@ -213,8 +215,8 @@ function update(deps: PurposeRouteDeps): Route {
       refuseOversized(checkPurposeSizes(body, limitsOf(account.accountId)));
       const { purposeUuid } = params;
       await change(deps, { account, request, purposeUuid, reason: reasonOf(request, query) }, body);
-      const all = await warnOfPurpose(body, warnings, deps.warnOfNumbers);
-      return { timestamp: request.now(), warnings: all };
+      const told = await warnOfPurpose(deps, account.accountId, body, warnings);
+      return { timestamp: request.now(), ...told };
     },
   });
 }
@@ -249,8 +251,8 @@ function restore(deps: PurposeRouteDeps): Route {
       refuseOversized(checkPurposeSizes(read.data, limitsOf(accountId)));
       const reason = reasonOf(request, query);
       await change(deps, { account, request, purposeUuid, reason, restored: version }, read.data);
-      const warnings = await warnOfPurpose(read.data, [], deps.warnOfNumbers);
-      return { timestamp: request.now(), warnings };
+      const told = await warnOfPurpose(deps, accountId, read.data, []);
+      return { timestamp: request.now(), ...told };
     },
   });
 }
@@ -331,10 +333,10 @@ const PurposeParams = z.object({
 const RegisteredPurpose = z.object({
   purposeUuid: z.guid().meta({ example: exampleIds.purpose }),
   timestamp,
-  warnings: Warnings,
+  ...Warned,
 });
 
-const UpdatedPurpose = z.object({ timestamp, warnings: Warnings });
+const UpdatedPurpose = z.object({ timestamp, ...Warned });
 const RestoredPurpose = UpdatedPurpose.extend({});
 
 /** Names and identifiers are in the same order; a purpose without a name has an empty one. */
@@ -381,13 +383,16 @@ function warnOf(schema: z.ZodType, sent: unknown, purpose?: Purpose): Warning[] 
  * All warnings of a purpose. It is checked alone, so a gotoPuId may refer to a purpose that will be installed with it.
  */
 async function warnOfPurpose(
+  { warnOfNumbers, exploring }: Pick<PurposeRouteDeps, 'warnOfNumbers' | 'exploring'>,
+  accountId: number,
   purpose: Purpose,
   before: Warning[],
-  warnOfNumbers: WarnOfNumbers,
-): Promise<Warning[]> {
+): Promise<Warned> {
+  const explored = await exploring.warnOf(accountId, { purposes: [purpose], pathOf });
   const warnings = await listWarningsYielding([purpose], undefined, pathOf, yieldToEventLoop);
   const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf([purpose], pathOf));
-  return joinWarnings(before, warnings, ...ofParts, warnOfNumbers([purpose], pathOf));
+  const ofNumbers = warnOfNumbers([purpose], pathOf);
+  return warned(joinWarnings(before, warnings, ...ofParts, ofNumbers, explored ?? []), explored);
 }
 
 type PurposeQuotas = Pick<QuotaSettings, 'purposes' | 'purposeBytes'>;

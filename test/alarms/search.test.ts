@@ -15,7 +15,13 @@ type Listed = {
 };
 
 /** A device of this name that has an alarm of each of these events. `ts`: when it was warm; it says so only now. */
-async function addRoom(name: string, labels: string[], purposes: object[], ts = Date.now()) {
+async function addRoom(
+  name: string,
+  labels: string[],
+  purposes: object[],
+  values: readonly number[] = [9],
+  ts = Date.now(),
+) {
   const { app } = house;
   const module = [{ moduleId: 'm', senses: [{ sId: '0x01' }] }];
   const registration = await app.call<Registration>('POST', '/v2/devices', {
@@ -26,7 +32,8 @@ async function addRoom(name: string, labels: string[], purposes: object[], ts = 
   const { deviceAuthUuid: uuid } = registration;
   await app.call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes });
   const device = await connectDevice(registration);
-  await device.publish('up/measurements', { sId: '0x01', val: 9, ts });
+  for (const [n, val] of values.entries())
+    await device.publish('up/measurements', { sId: '0x01', val, ts: ts + n });
   await device.end();
 }
 
@@ -34,7 +41,7 @@ beforeAll(async () => {
   house = await openHouse(ends);
   const critical = tooWarm({ severity: 'critical' }, { name: 'far too warm' });
   await addRoom('Berlin 1', ['berlin', 'cold'], [tooWarm()]);
-  await addRoom('Munich 7', ['munich', 'cold'], [critical], hourAgoTs);
+  await addRoom('Munich 7', ['munich', 'cold'], [critical], [9], hourAgoTs);
   await addRoom('berlin 2', ['berlin'], [tooWarm({ severity: 'info' }, { name: undefined })]);
   await addRoom('Hamburg', [], [tooWarm()]);
 });
@@ -103,11 +110,41 @@ it('counts what matches, however much of it is listed, and groups it by event or
   ]);
 });
 
+it('lists first what went furthest beyond its limit, however long ago, above or below', async () => {
+  const below = tooWarm({}, { causes: [{ sId: '0x01', thresholds: { isLt: -18 } }] });
+  const silent = tooWarm(
+    {},
+    { causes: [{ sId: '0x01', threshold: { noneForMs: 1_000 }, thresholds: {} }] },
+  );
+  const rooms = [
+    ['a bit', [tooWarm()], [9]],
+    ['far, and back nearly', [tooWarm()], [12, 8.5]],
+    ['below', [below], [-20, -21]],
+    ['furthest, and over', [tooWarm()], [20, 4]],
+  ] as const;
+  for (const [name, purposes, values] of rooms)
+    await addRoom(name, ['worst'], [...purposes], values);
+  await addRoom('silent', ['worst'], [silent], [1]);
+  await expect.poll(async () => (await list('label=worst')).alarms.length).toBe(5);
+  const expected = ['furthest, and over', 'far, and back nearly', 'below', 'a bit', 'silent'];
+  await expect.poll(() => names('label=worst&sort=worst')).toEqual(expected);
+  const found: string[] = [];
+  let path: string | undefined = '/v2/alarms?limit=2&label=worst&sort=worst';
+  while (path !== undefined) {
+    const page = await house.app.page(path);
+    found.push(...(page.body as Listed).alarms.map(({ deviceName }) => deviceName));
+    path = page.next;
+  }
+  expect(found).toEqual(expected);
+});
+
 it.each([
   ['severity', { id: 1, key: 3_000_000_000 }],
   ['severity', { id: 1, key: 'Berlin 1' }],
   ['name', { id: 1, key: '\u0000' }],
   ['name', { id: 1, key: 1 }],
+  ['worst', { id: 1, key: 'Berlin 1' }],
+  ['oldest', { id: 1, key: 0.5 }],
 ])('a cursor of the order %s that it did not give is refused: %j', async (sort, cursor) => {
   const text = Buffer.from(JSON.stringify(cursor)).toString('base64url');
   await expect(list(`sort=${sort}&cursor=${text}`)).rejects.toThrow('400');
@@ -122,6 +159,6 @@ it('an open alarm is found and counted, however many have closed since', async (
        select ${columns}, now() from ${schema}.alarm, generate_series(1, 12501)`,
     ),
   );
-  expect((await list('counts=true&limit=1')).total).toBe(4 + 50_000);
+  expect((await list('counts=true&limit=1')).total).toBe(8 + 50_000);
   expect((await names('sort=oldest&limit=1'))[0]).toBe('Munich 7');
 });

@@ -97,8 +97,8 @@ describe.skipIf(browserPath === null)('431 alarms at once', () => {
     await human.click(page.getByLabel('Select this page'));
     const bar = page.locator('.selection');
     await human.click(bar.getByRole('button', { name: 'Select all 431 matching alarms' }));
-    await human.click(bar.getByRole('button', { name: 'Acknowledge with a note' }));
-    const dialog = page.getByRole('dialog', { name: 'Acknowledge with a note' });
+    await human.click(bar.getByRole('button', { name: 'Acknowledge', exact: true }));
+    const dialog = page.getByRole('dialog', { name: 'Acknowledge 431 alarms?' });
     await dialog.getByLabel(/^Note/).fill('A power cut.');
     await human.click(dialog.getByRole('button', { name: 'Acknowledge', exact: true }));
     await page.getByText('Acknowledged: 431 alarms').waitFor({ timeout: 60_000 });

@@ -134,10 +134,23 @@ describe.skipIf(browserPath === null)('the month of a device on paper', () => {
       }
       // What the month was, what happened, and who took care of it.
       const words = {
-        en: ['Signature', 'Toowarm', 'upto11.7°C', '(1hr)', 'Ada', 'Doorwasopen', '3hr', '1/'],
+        en: [
+          'Signature',
+          'Toowarm',
+          'above8°C',
+          'upto11.7°C',
+          '(1hr)',
+          'Ada',
+          'Doorwasopen',
+          '3hr',
+          'Asof',
+          '1/',
+        ],
         de: [
           'Unterschrift',
           'Toowarm',
+          'über8°C',
+          'Stand',
           'bis11,7°C',
           '(1Std.)',
           'Ada',
@@ -150,8 +163,47 @@ describe.skipIf(browserPath === null)('the month of a device on paper', () => {
       // A switch has no mean that anybody signs.
       expect(text).not.toContain('Dooropen');
       expect(text).not.toContain('PDF');
+      // What was measured before it was added says that there was one.
+      expect(text).not.toContain(language === 'en' ? 'notaddedyet' : 'nochnichtangelegt');
+      expect(text).not.toContain(language === 'en' ? 'wasadded' : 'angelegt');
       expect(watched.faults).toEqual([]);
       await page.context().close();
     },
   );
+
+  test('days before there was a device are neither without values nor a gap', async () => {
+    await call('PUT', '/v2/accounts', { language: 'en' });
+    const body = { protocol: 'http', device: { name: 'New' }, module: [{ moduleId: 'm', senses }] };
+    const added = await call<Registration>('POST', '/v2/devices', body);
+    const sent = await fetch(`${service.url}/devices/${added.deviceAuthUuid}/up/measurements`, {
+      method: 'POST',
+      headers: {
+        Authorization: `Bearer ${added.deviceAuthToken}`,
+        'Content-Type': 'application/json',
+      },
+      body: JSON.stringify([
+        { sId: '0x10', val: 4 },
+        { sId: '0x11', val: 60 },
+        { sId: '0x12', val: 0 },
+      ]),
+    });
+    expect(sent.status).toBe(200);
+    const watched = await openSignedIn(browser, 'light', {
+      url: service.url,
+      credentials: person,
+      path: `record/${added.deviceAuthUuid}`,
+    });
+    const { page } = watched;
+    await page.locator('.record-signature').waitFor();
+    const rows = await page.locator('.record-days tbody tr').allInnerTexts();
+    const before = rows.slice(0, -1);
+    for (const row of before) expect(row.match(/not added yet/g), row).toHaveLength(2);
+    expect(rows.join(' ')).not.toContain('no values');
+    const gaps = page.locator('.record-part', { hasText: 'Periods without data' });
+    const said = await gaps.innerText();
+    expect(said).toMatch(/The device was added on .*\. Periods before that are not listed\./);
+    expect(said).toContain('None of those that are listed here.');
+    expect(watched.faults).toEqual([]);
+    await page.context().close();
+  });
 });

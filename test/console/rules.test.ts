@@ -64,6 +64,50 @@ describe.skipIf(browserPath === null)('the page where rules are written', () => 
     await page.context().close();
   });
 
+  test.each(['light', 'phone'] as const)(
+    'what trying a rule shows is beside its event, and groups of conditions are in words, %s',
+    async (look) => {
+      const above = (isGt: number) => ({ sId: '0x10', thresholds: { isGt } });
+      const open = { sId: '0x12', thresholds: { isOneOf: [1] } };
+      const { purposeUuid } = await call<{ purposeUuid: string }>('POST', '/v2/purposes', {
+        puId: 1,
+        initStId: 1,
+        states: [
+          {
+            stId: 1,
+            events: [
+              {
+                evId: 1,
+                name: 'Warm',
+                actions: { alarm: false, cloud: { sendPush: true } },
+                anyOf: [[above(8)], [above(5), open]],
+              },
+            ],
+          },
+        ],
+      });
+      const signedIn = { url: service.url, credentials: person, path: `rules/${purposeUuid}` };
+      const watched = await openSignedIn(browser, look, signedIn);
+      const { page } = watched;
+      const told = 'While a value stays the same, people are notified again and again.';
+      await page.getByText(told).first().waitFor();
+      await page.getByText('For example: 0x10 is 9, 60 times, 1 min apart.').first().waitFor();
+      await expect.poll(() => page.locator('.rule-group').count()).toBe(2);
+      const second = page.getByRole('group', { name: 'Group 2' });
+      await second.getByText('or when').waitFor();
+      expect(await second.getByLabel('Limit').first().inputValue()).toBe('5');
+      // Other changes leave them as they are.
+      await page.getByLabel('What messages call it').fill('Too warm');
+      await page.getByText('As JSON', { exact: true }).click();
+      expect(await page.getByRole('textbox', { name: 'As JSON' }).inputValue()).toContain(
+        '"anyOf"',
+      );
+      await checkPage(watched, `rules-groups-${look}`);
+      await page.context().close();
+      await call('DELETE', `/v2/purposes/${purposeUuid}`);
+    },
+  );
+
   test.each(['light', 'dark', 'phone'] as const)(
     'the diagram of states, by pointer and keyboard, %s',
     async (look) => {

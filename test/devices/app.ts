@@ -13,6 +13,7 @@ import { startHttp } from '../../src/http/server.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
 import { findNewest } from '../../src/measurements/store.ts';
 import { createInstall, profileRoutes } from '../../src/profiles/routes.ts';
+import { createExploring } from '../../src/purposes/cases.ts';
 import { purposeRoutes } from '../../src/purposes/purposes.ts';
 import { createExports } from '../../src/quotas/exports.ts';
 import { quotaRoutes } from '../../src/quotas/routes.ts';
@@ -91,10 +92,14 @@ export type AppOptions = {
   /** Those that differ from the defaults. */
   quotas?: Partial<QuotaSettings>;
   kind?: DatabaseKind;
+  /** How long a request waits for what purposes can do (`createExploring`). */
+  warnMs?: number;
 };
 
 /** Devices, purposes and profiles on a port of their own; the account's number serves as a bearer token. */
-export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
+export async function startApp({ beside, kind, warnMs = 0, ...options }: AppOptions = {}) {
+  const exploring = createExploring({ warnMs });
+  const warnOf = { warnOfExplored: exploring.warnOf, warnOfSms: async () => [] };
   const database = beside ?? (await testDatabase(kind));
   const db = beside ? openTestDatabase(beside.url) : database.db;
   const quotas: QuotaSettings = { ...defaults.quotas, ...options.quotas };
@@ -127,7 +132,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
   const routes = [
     ...profileRoutes({
       db,
-      install: createInstall({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),
+      install: createInstall({ db, bus, quotas, limitsOf, ...warnOf }),
     }),
     ...deviceRoutes({
       db,
@@ -154,7 +159,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       previewChange: () => Promise.reject(new Error('no jobs')),
       isAhead: () => true,
     }),
-    ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),
+    ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [], exploring }),
     ...quotaRoutes({ db, quotas, retention: defaults.retention }),
     ...auditRoutes({ db }),
   ];
@@ -210,6 +215,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     async close() {
       await server.close();
       await clearing.close();
+      await exploring.close();
       await (beside ? db.close() : database.drop());
     },
   };

@@ -53,22 +53,39 @@ test('a profile reaches many devices, and each gets its own former one back, unl
   expect(preview['of']).toBe(25);
   const named = (isGt: number, puId = 1) => ({ puId, name: `above ${isGt}` });
   expect(preview['profiles']).toEqual([
-    { pId: expect.any(String), devices: 22, goes: [named(5)], comes: [named(9)], stays: [] },
+    {
+      pId: expect.any(String),
+      devices: 22,
+      goes: [named(5)],
+      comes: [named(9)],
+      stays: [],
+      changed: [],
+    },
     {
       pId: expect.any(String),
       devices: 1,
       goes: [named(3), named(4, 2)],
       comes: [named(9)],
       stays: [],
+      changed: [],
     },
-    { pId: null, devices: 1, goes: [], comes: [named(9)], stays: [] },
-    { pId: samePId, devices: 1, goes: [], comes: [], stays: [named(9)] },
+    { pId: null, devices: 1, goes: [], comes: [named(9)], stays: [], changed: [] },
+    { pId: samePId, devices: 1, goes: [], comes: [], stays: [named(9)], changed: [] },
   ]);
   const outcomes = preview['devices'] as { deviceAuthUuid: string; outcome: string }[];
   expect(outcomes.filter(({ outcome }) => outcome !== 'install')).toEqual([
     { deviceAuthUuid: same, outcome: 'unchanged', profile: 3 },
   ]);
   expect(await namesOf(uuids)).toEqual(before);
+  // A purpose of the same name is the same one that says something else.
+  const warmer = { ...purpose(12), name: 'above 5' };
+  const { body: renewed } = await world.preview({ ...body, purposes: [warmer, purpose(7, 2)] });
+  expect((renewed['profiles'] as object[])[0]).toMatchObject({
+    goes: [],
+    comes: [named(7, 2)],
+    stays: [],
+    changed: [{ ...named(5), before: purpose(5), after: warmer }],
+  });
   const foreign = structuredClone(purpose(9));
   const [cause] = foreign.states[0]?.events[0]?.causes ?? [];
   if (cause) cause.sId = '0x99';

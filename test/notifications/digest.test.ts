@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { slicesOf } from '../../src/lib/text.ts';
 import type { Notifications } from '../../src/notifications/notifications.ts';
 import * as given from './fixtures.ts';
-import { firedOf, minuteMs, useAlarms } from '../alarms/notify-world.ts';
+import { countAlarms } from '../../src/alarms/search.ts';
+import { endedOf, firedOf, minuteMs, useAlarms } from '../alarms/notify-world.ts';
 import { startHookReceiver } from '../support/hook-receiver.ts';
 import { startMailServer } from '../support/smtp.ts';
 
@@ -46,8 +47,10 @@ test('after five messages in ten minutes a person gets one for everything that w
   );
   expect(summary.headers['subject']).toBe('41 alarms at 1 device since 10:00 UTC');
   const names = [45, 44, 43, 42, 41, 40, 39, 38, 37, 36].map((n) => `Cellar: Alarm ${n}`);
-  const url = 'http://127.0.0.1/console/alarms?sort=severity';
-  expect(summary.text).toContain([...names, '… and 31 more', '1 alarm is over', url].join('\r\n'));
+  const url = 'http://127.0.0.1/console/alarms';
+  const over = ['1 alarm is over:', 'Cellar: Alarm 46'];
+  const pages = [`${url}?sort=severity`, `${url}?state=closed&notification=`];
+  expect(summary.text).toContain([...names, '… and 31 more', ...over, ...pages].join('\r\n'));
   const outcomes = await given.outcomesOf(db(), owner, (all) =>
     all.every(({ state }) => state === 'sent'),
   );
@@ -103,10 +106,16 @@ test('many that wait at once are one message, the most severe first', async () =
   ]);
   await start();
   const summary = await mail.mailTo('someone@example.org');
-  expect(summary.headers['subject']).toBe('13 alarms at 1 device since 10:00 UTC');
+  expect(summary.headers['subject']).toBe('13 alarms at 1 device since 10:00 UTC, 1 critical');
   const warnings = [205, 204, 203, 202, 201, 200].map((n) => `Cellar: Alarm ${n}`);
   expect(summary.text).toContain(
-    ['1 critical, 6 warnings, 6 info', 'Berlin: 13', 'Cellar: Alarm 300', ...warnings].join('\r\n'),
+    [
+      '1 critical, 6 warnings, 6 info',
+      'Berlin: 13',
+      'Critical: Cellar: Alarm 300',
+      ...warnings,
+      'Info: Cellar: Alarm 105',
+    ].join('\r\n'),
   );
   expect(summary.text).toContain('/console/alarms?sort=severity&label=Berlin');
   await given.outcomesOf(db(), owner, (all) => all.every(({ state }) => state === 'sent'));
@@ -131,7 +140,7 @@ test('what a summary that was refused for now included is told with the more sev
   await decide(outbox, [firedOf(owner, world.nowTs, { actions, evId: 300, name: 'Fire' })]);
   world.nowTs += minuteMs;
   await given.outcomesOf(db(), owner, (all) => all.every(({ state }) => state === 'sent'));
-  expect(subjects(mail.mails)).toEqual(['21 alarms at 1 device since 10:00 UTC']);
+  expect(subjects(mail.mails)).toEqual(['21 alarms at 1 device since 10:00 UTC, 1 critical']);
   expect(await usedBy(owner, 'account')).toBe(1);
 });
 
@@ -192,6 +201,81 @@ test('of 431 alarms at once everybody is told, in one message or another, or it 
     `select told, count(*)::int as n from alarm group by 1`,
   );
   expect(alarms).toEqual([{ told: 'told', n: 431 }]);
+});
+
+test('whoever was told by a count is told of the ends by a count: which, how long, how far, and how many are left', async () => {
+  const mail = await startMailServer();
+  closing.push(mail.close);
+  world.email = { smtpUrl: mail.url, from: 'service@example.org', timeoutMs: 5_000 };
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'email', 'someone@example.org', { whenOver: true });
+  const sense = { sId: '0x1', name: 'Temperature', unit: '°C', decimals: 1 };
+  const { rows: devices } = await db().query<{ id: number; uuid: string }>(
+    `insert into device (account_id, connector_id, name, labels, configuration)
+     select $1, 1, 'Room ' || n, '{cold}', $2::json from generate_series(1, 60) as n
+     returning id, uuid`,
+    [owner.accountId, JSON.stringify({ device: {}, module: [{ senses: [sense] }] })],
+  );
+  const rooms = devices.map(({ id, uuid }) => ({ ...owner, deviceId: id, deviceUuid: uuid }));
+  world.nowTs = Date.parse('2026-11-22T10:00:00Z');
+  const rules = { quotasOf: () => world.quotas, isAllowedNumber: () => true, isSmsForAll: true };
+  const early = { rules: { ...rules, ownChannels: ['email'] } } as unknown as Notifications;
+  const conditions = [{ ...sense, threshold: {}, thresholds: { isGt: 8 } }];
+  await decide(
+    early,
+    rooms.map((room, n) => {
+      const severity = n === 6 ? 'critical' : 'warning';
+      const fired = firedOf(room, world.nowTs, {
+        actions: { severity, cloud: { sendPush: true } },
+      });
+      return { ...fired, conditions } as typeof fired;
+    }),
+  );
+  const outbox = await start();
+  const begun = '60 alarms at 60 devices since 10:00 UTC, 1 critical';
+  await expect.poll(() => subjects(mail.mails)).toEqual([begun]);
+  await given.outcomesOf(db(), { ...owner, ...rooms[0] }, (all) =>
+    all.every(({ state }) => state === 'sent'),
+  );
+
+  world.nowTs += 65 * minuteMs;
+  for (const some of slicesOf(rooms.slice(0, 55), 20))
+    await decide(
+      outbox,
+      some.map((room) => endedOf(room, world.nowTs)),
+    );
+  await db().query(
+    `update alarm set extreme = json_build_array(json_build_object('sId', '0x1', 'val', 9.74, 'ts', 1))`,
+  );
+  world.nowTs += minuteMs - 1;
+  await expect.poll(() => mail.mails.length).toBe(1);
+  world.nowTs += 1;
+  const over = '55 alarms are over, 5 are not yet';
+  await expect.poll(() => subjects(mail.mails)).toEqual([begun, over]);
+  const text = mail.mails[1]?.text ?? '';
+  const lines = text.split('\r\n');
+  const at = lines.indexOf('1 critical, 54 warnings');
+  expect(lines[at + 1]).toBe('cold: 55');
+  expect(lines[at + 2]).toBe('Critical: Room 7: Too warm, 1 hour 5 minutes, up to 9.7 °C');
+  for (const line of lines.slice(at + 3, at + 12))
+    expect(line).toMatch(/^Room \d+: Too warm, 1 hour 5 minutes, up to 9\.7 °C$/);
+  expect(lines[at + 12]).toBe('… and 45 more');
+  const [, shown] = /alarms\?state=closed&notification=(\d+)$/.exec(lines[at + 13] ?? '') ?? [];
+  const search = { accountId: owner.accountId, within: null, state: 'closed' as const };
+  expect(await countAlarms(db(), { ...search, notification: Number(shown) })).toBe(55);
+  const others = { ...search, accountId: owner.accountId + 1, notification: Number(shown) };
+  expect(await countAlarms(db(), others)).toBe(0);
+
+  const last = rooms.at(-1);
+  if (!last) throw new Error('There are no rooms.');
+  await decide(outbox, [endedOf(last, world.nowTs)]);
+  // Summaries come more seldom now.
+  world.nowTs += 2 * minuteMs;
+  const lone = '1 alarm is over, 4 are not yet';
+  await expect.poll(() => subjects(mail.mails)).toEqual([begun, over, lone]);
+  expect(mail.mails[2]?.text).toContain('Room 60: Too warm, 1 hour 6 minutes');
+  // Three mails, however many alarms they are about.
+  await expect.poll(() => usedBy(owner, 'account')).toBe(3);
 });
 
 async function gatheringUntil(): Promise<number | null | undefined> {

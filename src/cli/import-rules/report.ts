@@ -33,3 +33,37 @@ export function reportOf({ name, verdict, purpose, ...told }: Translated): strin
     ),
   ].join('\n');
 }
+
+/**
+ * The same with these numbers for its senses, by their names (the one for timers is called `timer`). The others get
+ * the next numbers that are free.
+ */
+export function renumber(translated: Translated, ids: ReadonlyMap<string, string>): Translated {
+  const { senses, timer, purpose } = translated;
+  const names = new Map([
+    ...senses.map(({ sId, name }) => [sId, name] as const),
+    ...(timer === null ? [] : [[timer, 'timer'] as const]),
+  ]);
+  const taken = new Set([...names.values()].map((name) => Number(ids.get(name))));
+  let next = 0;
+  const free = () => {
+    do next += 1;
+    while (taken.has(next));
+    return `0x${next.toString(16)}`;
+  };
+  const numbers = new Map([...names].map(([sId, name]) => [sId, ids.get(name) ?? free()]));
+  const numberOf = (sId: string) => numbers.get(sId) ?? sId;
+  const states = purpose?.states.map((state) => ({
+    ...state,
+    events: state.events?.map((event) => ({
+      ...event,
+      causes: event.causes?.map((cause) => ({ ...cause, sId: numberOf(cause.sId) })),
+    })),
+  }));
+  return {
+    ...translated,
+    purpose: purpose && states ? { ...purpose, states } : purpose,
+    senses: senses.map((sense) => ({ ...sense, sId: numberOf(sense.sId) })),
+    timer: timer === null ? null : numberOf(timer),
+  };
+}

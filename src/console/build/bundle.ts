@@ -19,11 +19,14 @@ const layers = {
 /** Bundles the page: its script in chunks, its style in one file, and the document that loads them. */
 export async function bundle(plugins: Plugin[] = []): Promise<BuiltFile[]> {
   const [chunks, style] = await Promise.all([bundleScript(plugins), joinStyles()]);
-  const entry = chunks.find(({ isEntry }) => isEntry);
-  if (!entry) throw new Error('The bundler produced no entry file.');
+  const [entry, explorer] = ['main', 'explore'].map((name) =>
+    chunks.find((chunk) => chunk.entry === name),
+  );
+  if (!entry || !explorer) throw new Error('The bundler produced no entry files.');
   const page = await readFile(join(webDir, pageName), 'utf8');
   const content = page
     .replace('/main.tsx', `/console/assets/${entry.name}`)
+    .replace('/explore.ts', `/console/assets/${explorer.name}`)
     .replace('/style.css', `/console/assets/${style.name}`)
     .replace(
       '<!-- preload -->',
@@ -37,7 +40,10 @@ export async function bundle(plugins: Plugin[] = []): Promise<BuiltFile[]> {
 
 async function bundleScript(plugins: Plugin[]) {
   const build = await rolldown({
-    input: { main: join(webDir, 'main.tsx') },
+    input: {
+      main: join(webDir, 'main.tsx'),
+      explore: join(webDir, 'engine/explore-worker.ts'),
+    },
     platform: 'browser',
     tsconfig: join(webDir, 'tsconfig.json'),
     logLevel: 'warn',
@@ -56,7 +62,7 @@ async function bundleScript(plugins: Plugin[]) {
             {
               name: chunk.fileName,
               content: chunk.code,
-              isEntry: chunk.isEntry,
+              entry: chunk.isEntry ? chunk.name : null,
               imports: chunk.imports,
             },
           ]

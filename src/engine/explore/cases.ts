@@ -5,7 +5,7 @@ import { compileProfile, type Evaluated, type Firing, type Profile } from '../co
 import { Evaluator } from '../evaluator.ts';
 import { type Runtime, startRuntime } from '../runtime.ts';
 import { closed, type Explored } from './explore.ts';
-import type { WitnessStep } from './walk.ts';
+import type { WitnessStep } from '../../contract/warnings.ts';
 
 /** What a step leads to, in the form of test/vectors. */
 type Led = {

@@ -1,11 +1,12 @@
 import type { EventName } from '../../contract/event.ts';
 import type { Purpose } from '../../contract/purpose.ts';
 import type { Place } from '../../contract/values.ts';
+import type { WitnessStep } from '../../contract/warnings.ts';
 import { type CompiledCause, compileProfile, type LiveEvent, type Profile } from '../compile.ts';
 import { type Bounds, classesOf } from './classes.ts';
 import { type Impossible, placeKey, placesWithin, whyImpossible } from './impossible.ts';
 import { keyOf } from './key.ts';
-import { dueTsOf, goal, type Node, startNode, stepsTo, walk, type WitnessStep } from './walk.ts';
+import { dueTsOf, goal, type Node, startNode, stepsTo, walk } from './walk.ts';
 
 /*
  * Tries what purposes can do, through the real engine: first breadth first, with one value of each class of answers
@@ -42,7 +43,7 @@ export function explore(purposes: readonly Purpose[], options: ExploreOptions = 
 }
 
 /** Takes about a tenth of a second. */
-const mostEffortIfAbsent = 700_000;
+const mostEffortIfAbsent = 500_000;
 /** The part of it that goes into trying everything; the rest into walks. */
 const partOfBreadth = 0.6;
 /** The longest walk. */

@@ -1,7 +1,12 @@
 import type { Purpose, PurposePath } from '../../contract/purpose.ts';
 import type { EventName } from '../../contract/event.ts';
 import type { Measurement } from '../../contract/values.ts';
-import { type Warning, type WarningCode, warning } from '../../contract/warnings.ts';
+import {
+  type Warning,
+  type WarningCode,
+  warning,
+  type WitnessStep,
+} from '../../contract/warnings.ts';
 import {
   alternativesOf,
   type CompiledCause,
@@ -13,10 +18,7 @@ import { judge } from '../thresholds.ts';
 import { type Bounds, classesOf } from './classes.ts';
 import { closed, type Explored, liveAt } from './explore.ts';
 import { placeKey } from './impossible.ts';
-import { goal, startNode, walk, type WitnessStep } from './walk.ts';
-
-/** A warning, and a stream that shows what it warns of, if one does. */
-type Finding = Warning & { witness?: WitnessStep[] };
+import { goal, startNode, walk } from './walk.ts';
 
 type KnownBounds = ReadonlyMap<string, Bounds>;
 type Options = { bounds?: KnownBounds | undefined; pathOf: PurposePath };
@@ -29,12 +31,12 @@ export function findingsOf(
   purposes: readonly Purpose[],
   explored: Explored,
   { bounds = new Map<string, Bounds>(), pathOf }: Options,
-): Finding[] {
+): Warning[] {
   const profile = compileProfile('', closed(purposes)[0]);
   const paths = pathsOf(purposes, pathOf);
   return [
     ...whatNever(explored, profile, paths),
-    ...firesAlways(profile, paths, bounds),
+    ...firesAlways(profile, explored, paths, bounds),
     ...constantly(profile, explored, paths, bounds),
   ];
 }
@@ -59,12 +61,12 @@ function finding(
   path: string | undefined,
   what: string,
   witness?: WitnessStep[],
-): Finding[] {
+): Warning[] {
   if (path === undefined) return [];
   return [{ ...warning(code, path, what), ...(witness && { witness }) }];
 }
 
-function whatNever({ events, states }: Explored, profile: Profile, paths: Paths): Finding[] {
+function whatNever({ events, states }: Explored, profile: Profile, paths: Paths): Warning[] {
   return [
     ...events.flatMap(({ why, ...of }) => {
       const path = paths.get(`${placeKey(of)}/${of.evId}`);
@@ -88,21 +90,27 @@ function whatNever({ events, states }: Explored, profile: Profile, paths: Paths)
 }
 
 /** Events with limits that no value is within. One with `isAny` is meant to fire each time. */
-function firesAlways({ purposes }: Profile, paths: Paths, bounds: KnownBounds): Finding[] {
-  return [...purposes.values()].flatMap(({ puId, states }) =>
-    [...states.values()].flatMap(({ events }) =>
-      events
-        .filter((event) => alternativesOf(event).some((causes) => isMetByEach(causes, bounds)))
-        .flatMap(({ stId, evId }) => {
-          const path = paths.get(`${puId}/${stId}/${evId}`);
-          return finding(
-            'fires-on-every-value',
-            path,
-            'every value satisfies the causes of this event',
-          );
-        }),
-    ),
-  );
+function firesAlways(
+  profile: Profile,
+  { events }: Explored,
+  paths: Paths,
+  bounds: KnownBounds,
+): Warning[] {
+  return events.flatMap(({ fires, ...name }) => {
+    const event = findEvent(profile, name, name.evId);
+    const isMet = alternativesOf(event ?? { causes: [], groups: null }).some((causes) =>
+      isMetByEach(causes, bounds),
+    );
+    if (!isMet) return [];
+    const path = paths.get(`${placeKey(name)}/${name.evId}`);
+    const what = 'every value satisfies the causes of this event';
+    return finding(
+      'fires-on-every-value',
+      path,
+      what,
+      fires.is === 'witnessed' ? fires.steps : undefined,
+    );
+  });
 }
 
 function isMetByEach(causes: readonly CompiledCause[], bounds: KnownBounds): boolean {
@@ -121,7 +129,7 @@ function isMetByEach(causes: readonly CompiledCause[], bounds: KnownBounds): boo
 const everyMs = 60_000;
 const often = 60;
 /** As in exploring: the most that is tried. */
-const mostEffort = 500_000;
+const mostEffort = 250_000;
 /** A device that leaves a state as often as this on one value goes back and forth. */
 const mostLeft = 3;
 
@@ -131,8 +139,8 @@ function constantly(
   { events, states }: Explored,
   paths: Paths,
   bounds: KnownBounds,
-): Finding[] {
-  const found = new Map<string, Finding>();
+): Warning[] {
+  const found = new Map<string, Warning>();
   let effort = 0;
   for (const { reached, puId, stId } of states) {
     if (reached.is !== 'witnessed') continue;

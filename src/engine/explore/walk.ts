@@ -1,21 +1,11 @@
 import { asksForMove } from '../../contract/actions.ts';
 import type { EventName } from '../../contract/event.ts';
-import type { Measurement, Place } from '../../contract/values.ts';
+import type { Place } from '../../contract/values.ts';
+import type { WitnessStep } from '../../contract/warnings.ts';
 import type { Evaluated, LiveEvent, Profile } from '../compile.ts';
 import { Evaluator } from '../evaluator.ts';
 import { type Runtime, startRuntime } from '../runtime.ts';
 import { placeKey } from './impossible.ts';
-
-/**
- * What happens to a device after `afterMs`: a measurement, `times` times (1 if absent), each so much later than the
- * one before; without `sId` only time passes.
- */
-export type WitnessStep = {
-  afterMs: number;
-  sId?: string;
-  val?: Measurement['val'];
-  times?: number;
-};
 
 /** An open alarm ends with its episode, or when the device leaves the place to which its firing moved it. */
 type OpenAlarm = { event: LiveEvent; until: Place | null };

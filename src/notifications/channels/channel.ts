@@ -141,8 +141,8 @@ export type Delivery = RecipientKey & {
   announcement: number | null;
   /** It counts for the limits of its day by itself. */
   isCounted: boolean;
-  /** Of a summary: the page of the console that shows what it is about. Absent: that of its device. */
-  page?: string;
+  /** Of a summary: the pages of the console that show what it is about. Absent: that of its device. */
+  pages?: readonly string[];
   /** The recipient had many messages lately: all that wait for it are sent as one. */
   isGathering: boolean;
 };

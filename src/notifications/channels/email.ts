@@ -105,17 +105,17 @@ export function openEmail(deps: ChannelDeps): OpenChannel | null {
   };
 }
 
-/** Links are made when the mail is sent. A mail about a device ends with the URL of its page. */
+/** Links are made when the mail is sent. A mail about devices ends with the URLs of their pages. */
 function mailOf(deps: ChannelDeps, delivery: Delivery): OutgoingMail {
   const { id, createdTs, recipient, type, title, body, language, deviceUuid } = delivery;
-  const { page = `devices/${deviceUuid}` } = delivery;
+  const { pages = [`devices/${deviceUuid}`] } = delivery;
   const words = wordsOf(language);
   const text =
     type === 'confirm'
       ? { title: words.confirmTitle, body: words.confirmBody(linkTo('confirm', deps, delivery)) }
       : { title, body };
   if (deps.hasConsole && deviceUuid !== null && type !== 'confirm')
-    text.body += `\n${deps.publicUrl()}/console/${page}`;
+    text.body += pages.map((page) => `\n${deps.publicUrl()}/console/${page}`).join('');
   const unsubscribeUrl = linkTo('unsubscribe', deps, delivery);
   return { id, createdTs, recipient, ...text, unsubscribeUrl, unsubscribe: words.unsubscribe };
 }

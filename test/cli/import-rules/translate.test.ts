@@ -263,6 +263,24 @@ describe('the command', () => {
     expect(JSON.parse(await readFile(out, 'utf8'))).toMatchObject([{ puId: 1, name: 'Pump' }]);
   });
 
+  test('gives senses the numbers that the devices have', async () => {
+    const text = JSON.stringify(modelOf(`${x} > 5 && $input.a.y < 3 && $input.a.z > 1`));
+    const { status, stdout, stderr } = await run('own.json', text, '--sense', 'y=0x1');
+    expect(status).toBe(3);
+    const [{ states }] = JSON.parse(stdout) as [{ states: { events: { causes: object[] }[] }[] }];
+    expect(states[0]?.events[0]?.causes).toMatchObject([
+      { sId: '0x2', thresholds: { isGt: 5 } },
+      { sId: '0x1', thresholds: { isLt: 3 } },
+      { sId: '0x3', thresholds: { isGt: 1 } },
+    ]);
+    expect(stderr).toContain('{"sId":"0x1","name":"y"}');
+    const wrong = await run('own.json', text, '--sense', 'w=0x9');
+    expect(wrong.status).toBe(2);
+    expect(wrong.stderr).toContain('no sense is called w; there are x, y, z.');
+    for (const sense of [['y=1'], ['x=0x1', '--sense', 'y=0x01'], ['x=0x1', '--sense', 'x=0x2']])
+      expect((await run('own.json', text, '--sense', ...sense)).status).toBe(2);
+  });
+
   test('reads templates in YAML, with the short forms, and gives places in them', async () => {
     const template = `
 Resources:

@@ -14,9 +14,53 @@ async function addBoxes(own: Call): Promise<string[]> {
   return batch.devices.map(({ deviceAuthUuid }) => deviceAuthUuid);
 }
 
-// What was done with many devices, and for how long it can be undone. Needs Chromium.
-describe.skipIf(browserPath === null)('the console remembers what can be undone', () => {
+// What was done with devices, for how long it can be undone, and what waits for a device. Needs Chromium.
+describe.skipIf(browserPath === null)('the console says what was done, and what waits', () => {
   const { openOwn, sqlRun } = useWorld();
+
+  test('of a device that sleeps: which limits wait for it since when, and what is in force', async () => {
+    const watched = await openOwn('');
+    const { own, page, faults } = watched;
+    const [uuid = ''] = await addBoxes(own);
+    const limit = (isGt: number) => ({
+      deviceAuthUuids: [uuid],
+      purposes: [
+        {
+          puId: 1,
+          initStId: 1,
+          states: [
+            {
+              stId: 1,
+              events: [{ evId: 1, causes: [{ sId: '0x10', thresholds: { isGt } }] }],
+            },
+          ],
+        },
+      ],
+    });
+    await own('POST', '/v2/devices/profile', limit(8));
+    await page.goto(`${page.url()}devices/${uuid}`);
+    const waiting = page.getByRole('region', { name: 'What waits for the device' });
+    await waiting.getByText(/^Waits for the device since/).waitFor();
+    const said = async () =>
+      (await waiting.getByRole('listitem').allInnerTexts()).map((text) =>
+        text.replaceAll('\u00a0', ' '),
+      );
+    expect(await said()).toEqual(['Temperature above 8 °C', 'nothing']);
+    const line = await waiting.getByText(/^Waits for the device since/).boundingBox();
+    expect([line?.width ?? 0, line?.height ?? 0].map((size) => size > 100)).toEqual([true, false]);
+    await sqlRun(
+      `update device_profile set state = 'current'
+        where device_id = (select id from device where uuid = $1)`,
+      [uuid],
+    );
+    await own('POST', '/v2/devices/profile', limit(12));
+    await page.reload();
+    await expect
+      .poll(said)
+      .toEqual(['Event 1: limit of Temperature 8 °C → 12 °C', 'Temperature above 8 °C']);
+    await checkPage(watched, 'device-waiting');
+    expect(faults).toEqual([]);
+  });
 
   test('for as long as the service does, on each page; and says who did it and that it was undone', async () => {
     const watched = await openOwn('');
@@ -42,7 +86,10 @@ describe.skipIf(browserPath === null)('the console remembers what can be undone'
     await page.getByRole('link', { name: 'All bulk actions' }).click();
     await page.getByRole('heading', { name: 'Bulk actions' }).waitFor();
     await page.getByText(/^until \d/).waitFor();
-    await page.getByText(/, by you$/).waitFor();
+    const by = await page.getByText(/, by you$/).boundingBox();
+    const what = await page.getByText('Label “ramp” added: 2 devices').boundingBox();
+    // Below what was done.
+    expect(by?.x).toBe(what?.x);
     await checkPage(watched, 'actions');
     await undo.click();
     await page.getByText('Label “ramp” removed: 2 devices').waitFor();

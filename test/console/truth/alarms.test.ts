@@ -207,13 +207,30 @@ describe.skipIf(browserPath === null)('the console tells the truth of alarms', (
     const bar = page.locator('.selection');
     await bar.getByText('11 selected').waitFor();
     await bar.getByRole('button', { name: 'Acknowledge', exact: true }).click();
+    // Nothing is done before somebody has read how many, how bad, and how many are not over.
+    const asking = page.getByRole('dialog', { name: 'Acknowledge 11 alarms?' });
+    await asking.getByText('Warning: 11. 11 of them are not over.').waitFor();
+    await asking.getByLabel('Note').fill('A power cut.');
+    await asking.getByRole('button', { name: 'Acknowledge' }).click();
     await page.getByText('Acknowledged: 11 alarms').waitFor();
-    type Alarms = { alarms: { state: string }[] };
+    type Alarms = { alarms: { state: string; notes: { text: string }[] }[] };
     const states = async () =>
       (await own<Alarms>('GET', '/v2/alarms?limit=50')).alarms.map(({ state }) => state);
     expect(new Set(await states())).toEqual(new Set(['acknowledged']));
     await page.getByRole('link', { name: 'Show acknowledged alarms' }).click();
     await rows.nth(10).waitFor();
+    // A note later, too.
+    await rows.filter({ hasText: 'Freezer 15' }).getByRole('button').click();
+    await page.getByRole('button', { name: 'Add a note' }).click();
+    const noting = page.getByRole('dialog', { name: 'Add a note' });
+    // Nothing is stored where nothing is written.
+    await noting.getByRole('button', { name: 'Add a note' }).click();
+    await noting.getByLabel('Note').fill('Fuse 7.');
+    await noting.getByRole('button', { name: 'Add a note' }).click();
+    await page.getByText('The note is stored.').waitFor();
+    const { alarms: noted } = await own<Alarms>('GET', '/v2/alarms?search=freezer%2015');
+    expect(noted[0]?.notes.map(({ text }) => text)).toEqual(['A power cut.', 'Fuse 7.']);
+    await rows.filter({ hasText: 'Freezer 15' }).getByRole('button').click();
     const closeOne = async (said = '') => {
       await page.getByLabel('Select too warm, Freezer 12').check();
       await bar.getByRole('button', { name: 'Close' }).click();

@@ -223,6 +223,48 @@ describe.skipIf(browserPath === null)('the console tells the truth of many devic
     expect(faults).toEqual([]);
   });
 
+  test('a purpose of the same name: what changes is said, and that nobody would be told', async () => {
+    const watched = await openOwn('');
+    const { own, page, faults } = watched;
+    await addFreezers(own, { of8: 2, of: 3 });
+    const changed = warm(9.5, 'Too warm');
+    const [state] = changed.states;
+    const [event] = state?.events ?? [];
+    if (!state || !event) throw new Error('The purpose has no event.');
+    Object.assign(event.actions, { severity: 'info' });
+    Object.assign(event.causes[0] ?? {}, { threshold: { forMs: 600_000 } });
+    state.events.push({ ...event, evId: 2, name: 'Much too warm' });
+    await own('POST', '/v2/purposes', changed);
+    await page.getByLabel('Select this page').check();
+    await page.getByRole('button', { name: 'Profile …' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Limits').check();
+    await dialog.getByRole('button', { name: 'Continue' }).click();
+    const first = dialog.locator('.limit-changes > li').first();
+    await first.getByText('2 devices – Changed: Limits.').waitFor();
+    const texts = async () =>
+      (await first.locator('li').allInnerTexts()).map((text) => text.replaceAll('\u00a0', ' '));
+    await expect
+      .poll(texts)
+      .toEqual([
+        'The event “Temperature above 8.0 °C” is called “Too warm”.',
+        'Too warm: Temperature above 8 °C → Temperature above 9.5 °C, for 10 mins',
+        'Too warm: Opens an alarm (Warning). → Opens an alarm (Info).',
+        expect.stringMatching(
+          /^New event “Much too warm”: Temperature above 9.5 °C, for 10 mins. Opens an alarm/,
+        ),
+      ]);
+    await dialog.getByText('Nobody will be notified: the account has no contacts.').waitFor();
+    await checkPage(watched, 'profile-changed');
+    await dialog.getByRole('button', { name: 'Back' }).click();
+    await own('PUT', '/v2/accounts/contacts', {
+      webhooks: [{ url: 'https://example.org/hook', minSeverity: 'warning' }],
+    });
+    await dialog.getByRole('button', { name: 'Continue' }).click();
+    await dialog.getByText('Nobody will be notified of some events').waitFor();
+    expect(faults).toEqual([]);
+  });
+
   test('what is installed where: as the API counts it, and the devices of each', async () => {
     const watched = await openOwn('');
     const { own, page, faults } = watched;

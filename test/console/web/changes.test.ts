@@ -53,6 +53,13 @@ test.each<[string, object, string[]]>([
     ['Too warm: limit of Temperature 8 °C → 6 °C', 'Too warm: delay of Temperature 10 min → 5 min'],
   ],
   [
+    'groups of conditions',
+    withEvents({ ...warm, causes: [], anyOf: [[warmer], [isOpen]] }, open),
+    [
+      'Too warm: Temperature above 8 °C, for 10 min → Temperature above 8 °C, for 10 min – or: Door one of 1',
+    ],
+  ],
+  [
     'how it is compared',
     withCauses({ ...warmer, thresholds: { isLt: 2 } }),
     ['Too warm: Temperature above 8 °C, for 10 min → Temperature below 2 °C, for 10 min'],
@@ -123,4 +130,20 @@ test.each<[string, object, string[]]>([
   const said = sayChanges(before, Purpose.parse(after), senses);
   // With no-break spaces, as everywhere.
   expect(said.map((each) => each.replaceAll(/[\u00a0\u202f]/g, ' '))).toEqual(expected);
+});
+
+test('the text of an SMS is said, also beside a limit', () => {
+  const tells = (text: string, isGt: number) =>
+    Purpose.parse(
+      withEvents({
+        ...warm,
+        causes: [{ ...warmer, thresholds: { isGt } }],
+        actions: { alarm: true, sms: { text, phoneNumber: ['+4917112345'] } },
+      }),
+    );
+  const said = sayChanges(tells('warm', 8), tells('call Anna', 6), senses);
+  expect(said.map((each) => each.replaceAll(/[\u00a0\u202f]/g, ' '))).toEqual([
+    'Too warm: limit of Temperature 8 °C → 6 °C',
+    'Too warm: text of the SMS “warm” → “call Anna”',
+  ]);
 });

@@ -61,6 +61,9 @@ test('a rise is said as a rise, and the value that opened an alarm is not its pe
   const rise = alarmOf({ isGt: 3 }, { over: { ms: 3_600_000, stat: 'delta' } });
   expect(aboutOf(rise, undefined).condition).toMatch(/^Temperature: change over 1 h.* above 3/);
   expect(aboutOf(alarmOf({ isGt: 8 }), undefined)).toMatchObject({ extreme: '', peak: '' });
+  // How long it had to hold is a part of the condition.
+  const held = alarmOf({ isGt: 8 }, { forMs: 600_000 });
+  expect(aboutOf(held, undefined).condition).toBe('Temperature above 8\u00a0°C for 10 min');
 });
 
 test('a profile that the form wrote is the form\u2019s also after a sensor was added', () => {
@@ -166,7 +169,7 @@ test('a limit applies in a chart from when its profile did; one of before, betwe
   });
   const alarms = [of('old', 100, 150, 6), of('old', 200, 250, 6), of('new', 600, 700, 8)];
   const drawnIn = (start: number, end: number) =>
-    limitsThen({ start, end }, temperature, { profile: installed, alarms }).map(
+    limitsThen({ start, end }, temperature, { profile: installed, alarms, former: [] }).map(
       (each) => [each.value, each.start, Math.min(each.end, 1_000)] as const,
     );
   expect(drawnIn(0, 1_000)).toEqual([
@@ -178,15 +181,37 @@ test('a limit applies in a chart from when its profile did; one of before, betwe
   alarms.push(of('new', 300, 350, 8));
   expect(drawnIn(0, 400)[0]).toEqual([8, 300, 1_000]);
   expect(drawnIn(550, 1_000)).toEqual([[8, 300, 1_000]]);
+  // Of what was in force while no alarm opened, too; one that is not kept is known by its alarms.
+  const warmer = [
+    purposeOf({ ...noRules, limits: { '0x1': { ...noLimit, above: 7 } } }, [temperature]),
+  ];
+  const former = [
+    { pId: 'before', start: 20, end: 90, purposes: warmer },
+    { pId: 'old', start: 90, end: 500, purposes: null },
+  ];
+  const known = limitsThen({ start: 0, end: 1_000 }, temperature, {
+    profile: installed,
+    alarms,
+    former,
+  });
+  expect(known.map(({ value, start, end }) => [value, start, Math.min(end, 1_000)])).toEqual([
+    [8, 300, 1_000],
+    [7, 20, 90],
+    [6, 100, 250],
+  ]);
   const [now] = limitsThen(
     { start: 0, end: 1_000 },
     { sId: '0x1' },
-    { profile: installed, alarms: [] },
+    { profile: installed, alarms: [], former: [] },
   );
   expect(now?.text).toMatch(/^warm: above 8, since /);
   // As the values of its sense are written.
   const sense = { sId: '0x1', unit: '°C', decimals: 1 };
-  const [fine] = limitsThen({ start: 0, end: 1_000 }, sense, { profile: installed, alarms: [] });
+  const [fine] = limitsThen({ start: 0, end: 1_000 }, sense, {
+    profile: installed,
+    alarms: [],
+    former: [],
+  });
   expect(fine?.text).toMatch(/^warm: above 8\.0\u00a0°C, since /);
 });
 
@@ -245,12 +270,13 @@ test('a limit of several profiles is one field; a margin is no limit of the othe
 
 test('an event that tells people opens an alarm, but not if it leads back', () => {
   const purpose = { puId: 1, initStId: 1, states: [] } as unknown as Purpose;
-  const opens = (actions: object) =>
+  const above = { sId: '0x1', orderId: 0, thresholds: { isGt: 8 } };
+  const opens = (actions: object, when: object = { causes: [above] }) =>
     opensAlarm(
       {
         evId: 1,
         actions: { cloud: { sendPush: true }, ...actions },
-        causes: [{ sId: '0x1', orderId: 0, thresholds: { isGt: 8 } }],
+        ...when,
       } as unknown as Parameters<typeof opensAlarm>[0],
       2,
       purpose,
@@ -259,4 +285,7 @@ test('an event that tells people opens an alarm, but not if it leads back', () =
   expect(opens({ engine: { gotoStId: 1 } })).toBe(false);
   expect(opens({ engine: { gotoStId: 3 } })).toBe(true);
   expect(opens({ engine: { gotoStId: 1 }, alarm: true })).toBe(true);
+  const any = { sId: '0x2', thresholds: { isAny: true } };
+  expect(opens({}, { causes: [], anyOf: [[above], [above, any]] })).toBe(true);
+  expect(opens({}, { causes: [], anyOf: [[above], [any]] })).toBe(false);
 });

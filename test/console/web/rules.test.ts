@@ -13,6 +13,7 @@ import {
   addState,
   beginHistory,
   edit,
+  groupsOf,
   isOn,
   readRule,
   redo,
@@ -20,6 +21,7 @@ import {
   type Rule,
   undo,
   withAt,
+  withGroups,
 } from '../../../src/console/web/pages/rules/document.ts';
 import { linesOf, listAlarms } from '../../../src/console/web/pages/rules/tried.ts';
 import type { BacktestLine } from '../../../src/play/schema.ts';
@@ -266,12 +268,23 @@ describe('the alarms of a backtest', () => {
     expect(
       alarms.map(({ uuid, from, until, fate, earlierMs }) => [uuid, from, until, fate, earlierMs]),
     ).toEqual([
-      ['a', 990, 2_000, 'same', 0],
+      ['a', 1_000, 2_000, 'same', 0],
       ['a', 2_500, null, 'against', 0],
-      ['b', 2_990, 4_000, 'moved', 720_000],
-      ['c', 3_490, 4_000, null, 0],
-      ['a', 4_990, null, 'candidate', 0],
+      ['b', 3_000, 4_000, 'moved', 720_000],
+      ['c', 3_500, 4_000, null, 0],
+      ['a', 5_000, null, 'candidate', 0],
     ]);
     expect(linesOf(lines, 'alarm')).toHaveLength(4);
   });
+});
+
+test('conditions are groups of which one is enough; a single one is written as causes', () => {
+  const [one, other] = [{ sId: '0x10' }, { sId: '0x12' }];
+  const event = { evId: 1, name: 'Warm', causes: [one] };
+  expect(groupsOf(event)).toEqual([[one]]);
+  const either = withGroups(event, [[one], [other, one], []]);
+  expect(either).toEqual({ evId: 1, name: 'Warm', causes: [], anyOf: [[one], [other, one]] });
+  expect(groupsOf(either)).toEqual([[one], [other, one]]);
+  expect(withGroups(either, [[], [other]])).toEqual({ evId: 1, name: 'Warm', causes: [other] });
+  expect(withGroups(either, [[], []])).toEqual({ evId: 1, name: 'Warm', causes: [] });
 });

@@ -2,7 +2,7 @@ import type { EventName } from '../../../src/contract/event.ts';
 import type { Purpose } from '../../../src/contract/purpose.ts';
 import type { Place } from '../../../src/contract/values.ts';
 import type { Evaluated } from '../../../src/engine/compile.ts';
-import type { WitnessStep } from '../../../src/engine/explore/walk.ts';
+import type { WitnessStep } from '../../../src/contract/warnings.ts';
 import { ReferenceEngine } from '../reference/engine.ts';
 
 /** What a stream leads to in the reference engine. */

@@ -68,9 +68,14 @@ export class ReferenceEngine {
     const live = this.live();
     for (const [position, one] of live.entries()) {
       const t = this.#take(one, measurement, moment, false, outcome);
-      if (t === null || !this.#holdsAll(one)) continue;
+      const among = one.groups.flatMap((indexes, group) =>
+        indexes.some((index) => one.causes[index]?.sId === measurement.sId) ? [group] : [],
+      );
+      const group = t === null ? undefined : this.#firstHolding(one, among);
+      if (t === null || group === undefined) continue;
       const to = this.#standing.targetOf(one);
-      this.#fire(one, { ts: t, nowTs: arrivedTs, ageMs: arrivedTs - moment.t }, outcome);
+      const at = { ts: t, nowTs: arrivedTs, ageMs: arrivedTs - moment.t, group };
+      this.#fire(one, at, outcome);
       if (!to) continue;
       const after = live.slice(position + 1).filter((later) => this.#standing.stays(later, to));
       for (const later of after) this.#take(later, measurement, moment, true, outcome);
@@ -138,14 +143,15 @@ export class ReferenceEngine {
     const log = this.logOf(live);
     const newest = live.causes[index] && newestAgreed(log, live.causes[index], index);
     log.entries.push({ kind: 'tick', cause: index, d });
-    if (!this.#holdsAll(live)) return outcome;
-    const [group = 0] = this.#holding(live, log);
+    const own = live.groups.findIndex((indexes) => indexes.includes(index));
+    const group = this.#firstHolding(live, [own]);
+    if (group === undefined) return outcome;
     const times = (live.groups[group] ?? []).map(
       (i) => newestAgreed(log, live.causes[i] as Cause, i)?.t ?? -Infinity,
     );
     const ts = newest ? Math.max(d, ...times) : d;
     const to = this.#standing.targetOf(live);
-    this.#fire(live, { ts, nowTs: newest ? r : d, ageMs }, outcome);
+    this.#fire(live, { ts, nowTs: newest ? r : d, ageMs, group }, outcome);
     if (to) this.#move(live, to, ts, outcome);
     return outcome;
   }
@@ -186,20 +192,20 @@ export class ReferenceEngine {
     );
   }
 
-  #holdsAll(live: Live): boolean {
-    return this.#holding(live, this.logOf(live)).length > 0;
+  /** A measurement fires only groups that read its sense, and a tick the group of its cause. */
+  #firstHolding(live: Live, among: number[]): number | undefined {
+    return this.#holding(live, this.logOf(live)).find((group) => among.includes(group));
   }
 
   #fire(
     live: Live,
-    { ageMs, ...at }: { ts: number; nowTs: number; ageMs: number },
+    { ageMs, ...at }: { ts: number; nowTs: number; ageMs: number; group: number },
     outcome: Evaluated,
   ): void {
     const log = this.logOf(live);
     const isFirst = !this.isInEpisode(live);
     const groups = this.#holding(live, log);
-    const [group = 0] = groups;
-    outcome.firings.push(firingOf(live, log, { ...at, ageMs: Math.max(0, ageMs), isFirst, group }));
+    outcome.firings.push(firingOf(live, log, { ...at, ageMs: Math.max(0, ageMs), isFirst }));
     log.entries.push({ kind: 'fired', groups });
   }
 

@@ -49,9 +49,14 @@ export type FleetFilter = {
 export const listProfilesOf = async (
   uuid: string,
   signal?: AbortSignal,
+  { start, end }: { start?: number; end?: number } = {},
 ): Promise<ProfileSpan[]> => {
   const path = `/v2/devices/${uuid}/profiles`;
-  return (await call<{ profiles: ProfileSpan[] }>('GET', path, { signal })).body.profiles;
+  const { body } = await call<{ profiles: ProfileSpan[] }>('GET', path, {
+    query: { start, end },
+    signal,
+  });
+  return body.profiles;
 };
 
 /** Devices on a page. */

@@ -41,6 +41,8 @@ type AlarmQuery = {
   search?: string;
   /** The name of an event, as a group has it. */
   event?: string;
+  /** The number of a message: the alarms that it was about. */
+  notification?: string;
   sort?: string;
   /** Asks for `groups`. */
   group?: string;
@@ -60,14 +62,20 @@ type AlarmPage = {
 /** Which alarms an action on many is about: the same filters as in the list. */
 export type AlarmFilter = Pick<AlarmQuery, 'state' | 'device' | 'search' | 'event'> & {
   label?: string[];
+  notification?: number;
 };
 
 /** Without members that are empty. */
-export function toFilter({ label, ...of }: Omit<AlarmFilter, 'label'> & { label: string }) {
+export function toFilter({
+  label,
+  notification,
+  ...of
+}: Omit<AlarmFilter, 'label' | 'notification'> & { label: string; notification: string }) {
   const given = Object.entries(of).filter(([, value]) => value !== '');
   return {
     ...Object.fromEntries(given),
     ...(label === '' ? {} : { label: [label] }),
+    ...(notification === '' ? {} : { notification: Number(notification) }),
   } as AlarmFilter;
 }
 
@@ -90,6 +98,29 @@ export const startAlarmAction = async (body: AlarmAction): Promise<string> =>
 /** Newest first, unless it asks otherwise. An empty member does not filter. */
 export const listAlarms = (filter: AlarmQuery, signal?: AbortSignal): Promise<Answer<AlarmPage>> =>
   call('GET', '/v2/alarms', { query: { ...filter, counts: 'true' }, signal });
+
+/** Pages of alarms that are read to look at all: of more, nobody would wait for the rest. */
+const mostPages = 20;
+
+/** All alarms that a filter finds; null if there are too many to look at each. */
+export async function walkAlarms(
+  { notification, label = [], ...filter }: AlarmFilter,
+  signal?: AbortSignal,
+): Promise<ListedAlarm[] | null> {
+  const found: ListedAlarm[] = [];
+  const of = notification === undefined ? {} : { notification: String(notification) };
+  const [first = ''] = label;
+  let cursor: string | null = '';
+  for (let read = 0; read < mostPages; read += 1) {
+    const asked = { ...filter, ...of, label: first, cursor, limit: 100 };
+    const page: Answer<AlarmPage> = await call('GET', '/v2/alarms', { query: asked, signal });
+    const { body, next } = page;
+    found.push(...body.alarms);
+    cursor = next;
+    if (cursor === null) return found;
+  }
+  return null;
+}
 
 const act = (alarmId: number, what: string, method: 'POST' | 'DELETE' = 'POST', body?: unknown) =>
   call(method, `/v2/alarms/${alarmId}/${what}`, body === undefined ? {} : { body });

@@ -107,7 +107,7 @@ type Unit = {
   isWrong: boolean;
 };
 
-/** The unit that a remark is about, which the settings of the device say, not a value. Null: another remark. */
+/** The unit that a remark is about; a value has none: the settings of the device say it. Null: another remark. */
 export function unitOf(
   { reason, path = '', payload }: Pick<Rejection, 'reason' | 'path' | 'payload'>,
   senses: ReadonlyMap<string, Sense>,

@@ -38,15 +38,18 @@ export function aboutOf(alarm: ListedAlarm, latest: Latest): About {
 
 /** A name and what was compared: "Temperature above 8 °C". Empty if words cannot say it in a line. */
 function sayOne({ sId, name, unit, thresholds, threshold }: Condition): string {
-  const { noneForMs, negate, relative } = threshold;
+  const { noneForMs, forMs, negate, relative } = threshold;
   const over = statisticOf(threshold);
   const who = name ?? sId;
   if (typeof noneForMs === 'number')
     return t('alarms.silent', { name: who, time: formatDuration(noneForMs) });
   const condition = sayCondition(thresholds, negate === true, { unit: unit ?? undefined });
   if (condition === '' || relative === true) return '';
-  if (!over) return `${who} ${condition}`;
-  return t(`alarms.over.${over.stat}`, { name: who, time: formatDuration(over.ms), condition });
+  const said = over
+    ? t(`alarms.over.${over.stat}`, { name: who, time: formatDuration(over.ms), condition })
+    : `${who} ${condition}`;
+  if (typeof forMs !== 'number') return said;
+  return t('alarms.heldFor', { condition: said, time: formatDuration(forMs) });
 }
 
 const isLimit = ({ threshold, thresholds: { isGt, isLt } }: Condition) =>

@@ -18,7 +18,7 @@ import { Problem, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import { sayHolding } from './about.ts';
 
-type Act = 'acknowledge' | 'close' | 'snooze' | 'unsnooze' | 'mute' | 'unmute';
+type Act = 'acknowledge' | 'note' | 'close' | 'snooze' | 'unsnooze' | 'mute' | 'unmute';
 
 type ActionsProps = {
   alarm: ListedAlarm;
@@ -69,7 +69,7 @@ export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
         await readOpenAlarms();
       },
     );
-  const button = (act: Act, onClick: () => void) => (
+  const button = (act: Exclude<Act, 'note'>, onClick: () => void) => (
     <button
       // The button that ends a snooze takes the place of the one that began it, so it keeps the focus.
       key={act.replace('un', '')}
@@ -86,18 +86,25 @@ export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
     <div class="alarm-actions">
       {state === 'open' &&
         button('acknowledge', () => void run('acknowledge', () => acknowledgeAlarm(alarmId)))}
-      {snoozed
-        ? button('unsnooze', () => void run('unsnooze', () => unsnoozeAlarm(alarmId)))
-        : button('snooze', () => setAsking('snooze'))}
-      {muted
-        ? button('unmute', () => void run('unmute', () => unmuteDevice(uuid)))
-        : button('mute', () => setAsking('mute'))}
-      {button('close', () => void close({}))}
-      {state === 'open' && (
-        <button type="button" class="link" onClick={() => setAsking('note')}>
-          {t('alarms.withNote')}
-        </button>
+      {state !== 'closed' && (
+        <>
+          {snoozed
+            ? button('unsnooze', () => void run('unsnooze', () => unsnoozeAlarm(alarmId)))
+            : button('snooze', () => setAsking('snooze'))}
+          {muted
+            ? button('unmute', () => void run('unmute', () => unmuteDevice(uuid)))
+            : button('mute', () => setAsking('mute'))}
+          {button('close', () => void close({}))}
+        </>
       )}
+      <button
+        type="button"
+        class="link"
+        aria-describedby={describedBy}
+        onClick={() => setAsking('note')}
+      >
+        {t(state === 'open' ? 'alarms.withNote' : 'alarms.addNote')}
+      </button>
       {error !== null && <Problem error={error} />}
       {asking === 'close' && (
         <NoteDialog
@@ -110,11 +117,17 @@ export function AlarmActions({ alarm, describedBy, latest }: ActionsProps) {
       )}
       {asking === 'note' && (
         <NoteDialog
-          title={t('alarms.acknowledge')}
-          action={t('alarms.acknowledge')}
+          title={t(state === 'open' ? 'alarms.acknowledge' : 'alarms.addNote')}
+          action={t(state === 'open' ? 'alarms.acknowledge' : 'alarms.addNote')}
           hint={t('alarms.noteHint')}
+          isRequired={state !== 'open'}
           onCancel={() => setAsking(null)}
-          onSend={(note) => void run('acknowledge', () => acknowledgeAlarm(alarmId, note))}
+          // A note with an acknowledgement that changes nothing is kept all the same.
+          onSend={(note) =>
+            void run(state === 'open' ? 'acknowledge' : 'note', () =>
+              acknowledgeAlarm(alarmId, note),
+            )
+          }
         />
       )}
       {(asking === 'snooze' || asking === 'mute') && (
@@ -138,14 +151,17 @@ type NoteProps = {
   title: string;
   action: string;
   hint: string;
+  /** The note is all that is sent. */
+  isRequired?: boolean;
   /** Above the note. */
   children?: ComponentChildren;
   onCancel: () => void;
   onSend: (note: string) => void;
 };
 
-/** Asks for a note: what was found, what was done. It may stay empty. */
-export function NoteDialog({ title, action, hint, children, onCancel, onSend }: NoteProps) {
+/** Asks for a note: what was found, what was done. It may stay empty, unless it is all that is sent. */
+export function NoteDialog(props: NoteProps) {
+  const { title, action, hint, isRequired = false, children, onCancel, onSend } = props;
   const [note, setNote] = useState('');
   const send = (event: SubmitEvent) => {
     event.preventDefault();
@@ -157,9 +173,11 @@ export function NoteDialog({ title, action, hint, children, onCancel, onSend }: 
         {children}
         <p>{hint}</p>
         <label class="field">
-          <span>{t('alarms.note')}</span>
+          <span>{t(isRequired ? 'alarms.noteOnly' : 'alarms.note')}</span>
           <input
             name="note"
+            required={isRequired}
+            pattern={isRequired ? '.*\\S.*' : undefined}
             value={note}
             maxLength={1_000}
             autocomplete="off"

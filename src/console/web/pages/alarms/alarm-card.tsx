@@ -47,7 +47,7 @@ export function AlarmBody({ alarm, hasDevice, latest }: CardProps) {
         <AlarmTimes alarm={alarm} />
         <AlarmDetails alarm={alarm} hasDevice={hasDevice} />
       </div>
-      {state !== 'closed' && <AlarmActions alarm={alarm} describedBy={id} latest={latest} />}
+      <AlarmActions alarm={alarm} describedBy={id} latest={latest} />
     </div>
   );
 }

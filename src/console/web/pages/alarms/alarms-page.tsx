@@ -29,9 +29,10 @@ export function AlarmsPage() {
   const device = queryOf('device');
   const label = queryOf('label');
   const [search, event, group] = [queryOf('search'), queryOf('event'), queryOf('group')];
-  const sort = queryOf('sort');
-  const cursor = queryOf('cursor');
-  const filter = { state, device, label, search, event, sort, group, cursor, limit: 50 };
+  const notification = queryOf('notification');
+  const [sort, cursor] = [queryOf('sort'), queryOf('cursor')];
+  const which = { state, device, label, search, event, notification };
+  const filter = { ...which, sort, group, cursor, limit: 50 };
   const load = (signal: AbortSignal) =>
     listAlarms(state === 'open' ? { ...filter, told: 'true' } : filter, signal);
   const query = useQuery(`alarms/${JSON.stringify(filter)}`, load, { everyMs });
@@ -42,9 +43,9 @@ export function AlarmsPage() {
     });
   }, []);
   // Which alarms, in whatever order: what was selected among others goes.
-  const which = JSON.stringify([state, device, label, search, event]);
-  useEffect(() => clearPicked, [which]);
-  const isOfAll = device === '' && label === '' && search === '' && event === '';
+  const key = JSON.stringify(which);
+  useEffect(() => clearPicked, [key]);
+  const isOfAll = [device, label, search, event, notification].every((each) => each === '');
   const found = query.data?.body.total;
   return (
     <>
@@ -74,11 +75,7 @@ export function AlarmsPage() {
             {alarms.length === 0 ? (
               <NoAlarms state={state} isOfAll={isOfAll && found === 0} />
             ) : (
-              <AlarmList
-                key={which}
-                alarms={alarms}
-                found={{ filter: toFilter({ state, device, label, search, event }), total }}
-              />
+              <AlarmList key={key} alarms={alarms} found={{ filter: toFilter(which), total }} />
             )}
             <Pager next={next} />
           </>
@@ -98,7 +95,7 @@ function linkTo(state: string): string {
   return text === '' ? 'alarms' : `alarms?${text}`;
 }
 
-const sorts = ['', 'oldest', 'severity', 'name'] as const;
+const sorts = ['', 'oldest', 'severity', 'worst', 'name'] as const;
 const groupings = ['', 'event', 'label'] as const;
 
 type ChoiceProps = {
@@ -185,6 +182,9 @@ function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
           text: t(each === '' ? 'alarms.group.none' : `alarms.group.${each}`),
         }))}
       />
+      {queryOf('notification') !== '' && (
+        <Only text={t('alarms.ofMessage')} name="notification" drop={t('alarms.dropFilter')} />
+      )}
       {queryOf('event') !== '' && (
         <Only text={queryOf('event')} name="event" drop={t('alarms.dropFilter')} />
       )}

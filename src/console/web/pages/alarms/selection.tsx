@@ -1,10 +1,12 @@
 import { effect, signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
-import type { AlarmAction, AlarmFilter } from '../../api/events.ts';
+import { useQuery } from '../../api/cache.ts';
+import { type AlarmAction, type AlarmFilter, walkAlarms } from '../../api/events.ts';
 import type { LatestView, ListedAlarm } from '../../api/types.ts';
 import { accountOf } from '../../app/session.ts';
 import { type Quiet } from '../../parts/form.tsx';
 import { lazyPart, Problem } from '../../parts/panel.tsx';
+import { formatNumber } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
 import { beginOnAlarms } from '../fleet/jobs.tsx';
 import { whyOpen } from './about.ts';
@@ -112,7 +114,9 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
           <button
             type="button"
             class="button button-soft"
-            onClick={() => void begin({ action: 'acknowledge' })}
+            onClick={() =>
+              number === 1 ? void begin({ action: 'acknowledge' }) : setAsking('note')
+            }
           >
             {t('alarms.acknowledge')}
           </button>
@@ -123,7 +127,7 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
         <button type="button" class="button" onClick={() => setAsking('close')}>
           {t('alarms.close')}
         </button>
-        {isAnyOpen && (
+        {isAnyOpen && number === 1 && (
           <button type="button" class="link" onClick={() => setAsking('note')}>
             {t('alarms.withNote')}
           </button>
@@ -132,12 +136,14 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
       {error !== null && <Problem error={error} />}
       {asking === 'note' && (
         <NoteDialog
-          title={t('alarms.withNote')}
+          title={number === 1 ? t('alarms.withNote') : count('alarms.acknowledgeMany', number)}
           action={t('alarms.acknowledge')}
-          hint={t('alarms.noteHint')}
+          hint={t(number === 1 ? 'alarms.noteHint' : 'alarms.acknowledgeHint')}
           onCancel={() => setAsking(null)}
           onSend={(note) => void begin({ action: 'acknowledge', ...(note ? { note } : {}) })}
-        />
+        >
+          {number > 1 && <HowBad some={some} filter={filter} />}
+        </NoteDialog>
       )}
       {asking === 'close' && (
         <CloseDialog
@@ -156,5 +162,22 @@ export function SelectionBar({ page, filter, total, latestOf }: BarProps) {
         />
       )}
     </section>
+  );
+}
+
+/** How severe alarms are, and how many are not over; of very many only the service knows. */
+function HowBad({ some, filter }: { some: ListedAlarm[] | null; filter: AlarmFilter }) {
+  const key = `how-bad/${JSON.stringify(some ? some.map(({ alarmId }) => alarmId) : filter)}`;
+  const { data } = useQuery(key, async (signal) => some ?? (await walkAlarms(filter, signal)));
+  if (!data) return null;
+  const severities = (['critical', 'warning', 'info'] as const)
+    .map((each) => ({ each, of: data.filter(({ severity }) => severity === each).length }))
+    .filter(({ of }) => of > 0)
+    .map(({ each, of }) => `${t(`severity.${each}`)}: ${formatNumber(of)}`);
+  const holding = data.filter(({ overTs, endsTs }) => overTs === null && endsTs === null).length;
+  return (
+    <p>
+      {severities.join(', ')}. {holding > 0 && count('alarms.closeHolding', holding)}
+    </p>
   );
 }

@@ -98,19 +98,36 @@ function sayEvent(
   const changes = [
     ...sayCauses(was, is, senses),
     ...sayActions(listDoes(was, stId, before, [before]), listDoes(is, stId, after, [after])),
+    ...saySms(was, is),
   ];
-  if (changes.length === 0 && renamed.length === 0) changes.push(text('other'));
+  const isOther = changes.length === 0 && renamed.length === 0;
+  if (isOther || !isSame(unsaidOf(was), unsaidOf(is))) changes.push(text('other'));
   return [...renamed, ...changes.map((change) => `${event}: ${change}`)];
+}
+
+/** What no sentence says of an event. */
+const unsaidOf = ({ name: _n, causes: _c, anyOf: _a, eventLog: _e, actions, ...event }: Event) => {
+  const { alarm: _, severity: _s, keepMs: _k, repeatMs: _r, cloud: _p, ...rest } = actions;
+  const { sms: _sms, display: _d, engine: _g, ...others } = rest;
+  return { ...event, actions: others };
+};
+
+function saySms({ actions: was }: Event, { actions: is }: Event): string[] {
+  const [before, after] = [was.sms?.text, is.sms?.text];
+  return before === undefined || after === undefined || before === after
+    ? []
+    : [text('smsText', { before, after })];
 }
 
 function sayCauses(was: Event, is: Event, senses: Senses): string[] {
   // Otherwise it is not clear which became which.
-  if (was.causes.length === is.causes.length)
+  if (!was.anyOf && !is.anyOf && was.causes.length === is.causes.length)
     return was.causes.flatMap((cause, place) => {
       const next = is.causes[place] as Cause;
       return isSame(cause, next) ? [] : sayCauseChange(cause, next, senses);
     });
-  return [text('became', { before: sayWhen(was, senses), after: sayWhen(is, senses) })];
+  const [before, after] = [sayWhen(was, senses), sayWhen(is, senses)];
+  return before === after ? [] : [text('became', { before, after })];
 }
 
 /** Numbers that are other, by their names; otherwise the condition before and after. */

@@ -38,12 +38,17 @@ import { ProfileTab } from './profile-tab.tsx';
 import { RefusedTab } from './refused-tab.tsx';
 import { type CurrentProfile, type TabProps, toTab } from './tab.ts';
 import { Values } from './values.tsx';
+import type { Waiting as WaitingPart } from './waiting.tsx';
 import { WhyTab } from './why-tab.tsx';
 
 const SettingsTab = lazyPart<TabProps>(
   async () => (await import('./settings/settings-tab.tsx')).SettingsTab,
 );
 const AccessTab = lazyPart<TabProps>(async () => (await import('./access-tab.tsx')).AccessTab);
+
+const Waiting = lazyPart<Parameters<typeof WaitingPart>[0]>(
+  async () => (await import('./waiting.tsx')).Waiting,
+);
 
 /** The tabs below the chart. A new tab gets its line here. */
 const tabs = [
@@ -82,6 +87,14 @@ export function DevicePage({ uuid }: { uuid: string }) {
             <Trouble uuid={uuid} senses={senses} latest={latest ?? []} />
             <DeviceAlarms uuid={uuid} {...alarms} />
             <WatchLink uuid={uuid} />
+            {isInstalled(described.pendingProfile) && (
+              <Waiting
+                key={described.pendingProfile.pId}
+                pending={described.pendingProfile}
+                current={profile && isInstalled(profile) ? profile : null}
+                senses={senses}
+              />
+            )}
             <Values uuid={uuid} senses={senses} />
             <History
               uuid={uuid}

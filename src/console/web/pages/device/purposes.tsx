@@ -86,12 +86,16 @@ function StateView({ purposes, purpose, state, senses, isNow }: StateProps) {
 }
 
 /** When it fires: "Temperature above 8 °C, 2 of 2 values; and Door open: one of 1, for 10 min". */
-export function sayWhen({ causes }: Event, senses: Senses): string {
-  if (causes.length === 0) return t('why.never');
-  return causes
-    .toSorted((a, b) => (a.orderId ?? 0) - (b.orderId ?? 0))
-    .map((cause) => sayCause(cause, senses.get(cause.sId)))
-    .join(t('profile.and'));
+export function sayWhen({ causes, anyOf }: Event, senses: Senses): string {
+  const groups = (anyOf ?? [causes]).filter((group) => group.length > 0);
+  if (groups.length === 0) return t('why.never');
+  const said = groups.map((group) =>
+    group
+      .toSorted((a, b) => (a.orderId ?? 0) - (b.orderId ?? 0))
+      .map((cause) => sayCause(cause, senses.get(cause.sId)))
+      .join(t('profile.and')),
+  );
+  return said.join(t('profile.or'));
 }
 
 /** A condition in words. */

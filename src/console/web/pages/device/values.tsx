@@ -1,17 +1,38 @@
 import { useRef } from 'preact/hooks';
+import { useQuery } from '../../api/cache.ts';
+import { listRejections, nameOfSense } from '../../api/devices.ts';
 import { useLatest } from '../../api/measurements.ts';
 import type { LatestView, Sense } from '../../api/types.ts';
 import { Answered } from '../../parts/panel.tsx';
-import { nameOfSense } from '../../api/devices.ts';
+import { unitOf } from '../../parts/rejections.tsx';
 import { Ago } from '../../parts/status.tsx';
 import { formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { isBeyond } from '../alarms/about.ts';
 import { kindOf } from './chart/points.ts';
 
-/** The newest value of each sense. */
+const everyMs = 15_000;
+
+/** A remark that is repeated is counted once a minute: until then it may be about the newest value, too. */
+const remarkMs = 60_000;
+
+/** The newest value of each sense, and the unit that the device sent with it if that is another. */
 export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<string, Sense> }) {
   const query = useLatest([uuid]);
+  const { data: rejections = [] } = useQuery(
+    `newest-rejections/${uuid}`,
+    (signal) => listRejections(uuid, signal),
+    { everyMs },
+  );
+  // A number of another unit looks like any other.
+  const sent = new Map(
+    rejections.toReversed().flatMap((rejection) => {
+      const unit = unitOf(rejection, senses);
+      return unit?.isWrong
+        ? [[unit.sId, { unit: unit.sent, ts: rejection.timestamp }] as const]
+        : [];
+    }),
+  );
   const first = useRef<ReadonlyMap<string, number>>(null);
   if (query.data && !first.current)
     first.current = new Map(query.data.map(({ sId, ts }) => [sId, ts]));
@@ -39,6 +60,11 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
                           isNew={isNew(value)}
                           isBeyond={isBeyond(value)}
                         />
+                        {(sent.get(sId)?.ts ?? 0) > value.ts - remarkMs && (
+                          <p class="fine beyond">
+                            {t('device.sentAs', { unit: sent.get(sId)?.unit ?? '' })}
+                          </p>
+                        )}
                         <p class="fine">
                           <Ago ts={value.ts} />
                         </p>

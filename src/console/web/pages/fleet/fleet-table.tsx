@@ -30,7 +30,7 @@ export function FleetTable({ devices }: { devices: readonly ListedDevice[] }) {
           <th scope="col" class="fleet-state">
             {t('fleet.state')}
           </th>
-          <th scope="col">{t('fleet.values')}</th>
+          <ValuesHead latest={latest ?? []} />
           <Sortable column="lastSeenTs" label={t('fleet.lastSeen')} />
           <th scope="col" class="fleet-labels">
             {t('fleet.labels')}
@@ -91,6 +91,45 @@ function Sortable({ column, label }: { column: 'name' | 'lastSeenTs'; label: str
           {isUp ? '↑' : isDown ? '↓' : ''}
         </span>
       </button>
+    </th>
+  );
+}
+
+/** The column of values: which of them the list is sorted by is chosen here. */
+function ValuesHead({ latest }: { latest: readonly LatestView[] }) {
+  const sort = queryOf('sort');
+  const [, sId = ''] = /^-?value:(.+)$/v.exec(sort) ?? [];
+  const names = new Map(sId === '' ? [] : [[sId, sId]]);
+  for (const { sId: each, name, val } of latest)
+    if (typeof val === 'number') names.set(each, name ?? each);
+  const isOn = sId !== '';
+  return (
+    <th
+      scope="col"
+      class="fleet-by-value"
+      aria-sort={isOn ? (sort.startsWith('-') ? 'descending' : 'ascending') : 'none'}
+    >
+      <span>{t('fleet.values')}</span>
+      {names.size > 0 && (
+        <select
+          class="fleet-sort"
+          aria-label={t('fleet.sortByValue')}
+          value={isOn ? sort : ''}
+          onChange={({ currentTarget }) =>
+            setQuery({ sort: currentTarget.value, cursor: '', from: '' })
+          }
+        >
+          <option value="">{t('fleet.sortByNone')}</option>
+          {[...names].flatMap(([each, name]) => [
+            <option key={`-${each}`} value={`-value:${each}`}>
+              {t('fleet.highestFirst', { name })}
+            </option>,
+            <option key={each} value={`value:${each}`}>
+              {t('fleet.lowestFirst', { name })}
+            </option>,
+          ])}
+        </select>
+      )}
     </th>
   );
 }

@@ -58,13 +58,13 @@ const monthName = ({ start }: Span) =>
   );
 
 function Sheet({ data, month }: { data: Month; month: Span }) {
-  const { name, serial, span, senses } = data;
+  const { name, serial, span, senses, readTs } = data;
   const account = accountOf();
   const facts = [
     [text('record.device'), [name || t('fleet.unnamed'), serial].filter(Boolean).join(', ')],
     [t('nav.account'), account?.name || (account?.email ?? '')],
     [text('record.period'), `${at(span.start)} – ${at(span.end)} (${zoneOf()})`],
-    [text('record.made'), at(now())],
+    [text('record.asOf'), at(readTs)],
   ];
   return (
     <>
@@ -81,7 +81,7 @@ function Sheet({ data, month }: { data: Month; month: Span }) {
       <Excursions {...data} />
       {senses.length === 0 && <p>{text('record.nothing')}</p>}
       {groupsOf(senses).map((group) => (
-        <Days key={group[0]?.sense.sId} days={data.days} senses={group} />
+        <Days key={group[0]?.sense.sId} {...data} senses={group} />
       ))}
       <Gaps {...data} />
       <Signature />
@@ -101,7 +101,8 @@ const at = (ts: number) => sayTime(ts, { locale: locale(), timeZone: zoneOf(), n
 
 const number = (value: number, { decimals }: Sense) => formatNumber(value, decimals);
 
-function Days({ days, senses }: Pick<Month, 'days' | 'senses'>) {
+function Days({ days, senses, known }: Pick<Month, 'days' | 'senses' | 'known'>) {
+  const firstDay = dayOf(known.start, zoneOf());
   return (
     <div class="record-scroll" tabIndex={0} role="region" aria-label={text('record.day')}>
       <table class="table record-days">
@@ -132,7 +133,12 @@ function Days({ days, senses }: Pick<Month, 'days' | 'senses'>) {
             <tr key={day}>
               <th scope="row">{dayName(day)}</th>
               {senses.map((each) => (
-                <Numbers key={each.sense.sId} sense={each.sense} stats={each.days.get(day)} />
+                <Numbers
+                  key={each.sense.sId}
+                  sense={each.sense}
+                  stats={each.days.get(day)}
+                  isBefore={day < firstDay}
+                />
               ))}
             </tr>
           ))}
@@ -158,10 +164,15 @@ const dayName = (day: string) =>
     month: 'short',
   }).format(tsOf(`${day}T12:00`, 'UTC'));
 
-type NumbersProps = { sense: Sense; stats: { min: number; avg: number; max: number } | undefined };
+type NumbersProps = {
+  sense: Sense;
+  stats: { min: number; avg: number; max: number } | undefined;
+  /** The day is from before there was a device. */
+  isBefore?: boolean;
+};
 
-function Numbers({ sense, stats }: NumbersProps) {
-  if (!stats) return <td colSpan={3}>{text('record.noValues')}</td>;
+function Numbers({ sense, stats, isBefore = false }: NumbersProps) {
+  if (!stats) return <td colSpan={3}>{text(isBefore ? 'record.notYet' : 'record.noValues')}</td>;
   return (
     <>
       <td>{number(stats.min, sense)}</td>
@@ -176,7 +187,7 @@ function Excursions({ alarms, isCut, senses }: Month) {
     <section class="record-part">
       <h2>{text('record.alarms')}</h2>
       {alarms.length === 0 ? (
-        <p>{text('record.noAlarms')}</p>
+        !isCut && <p>{text('record.noAlarms')}</p>
       ) : (
         <div class="record-scroll" tabIndex={0} role="region" aria-label={text('record.alarms')}>
           <table class="table record-alarms">
@@ -240,12 +251,17 @@ function Excursion({ alarm, shown }: { alarm: ListedAlarm; shown: readonly Sense
   );
 }
 
-function Gaps({ senses, silent, known }: Pick<Month, 'senses' | 'silent' | 'known'>) {
+type GapsProps = Pick<Month, 'senses' | 'silent' | 'known' | 'span' | 'addedTs'>;
+
+function Gaps({ senses, silent, known, span, addedTs }: GapsProps) {
   const isWhole = silent.length === 0 && senses.every(({ gaps }) => gaps.length === 0);
   const all = known.end > known.start ? silent.map((sense) => ({ sense, gaps: [known] })) : [];
   return (
     <section class="record-part">
       <h2>{text('record.gaps')}</h2>
+      {addedTs !== null && addedTs > span.start && (
+        <p>{text('record.added', { time: at(addedTs) })}</p>
+      )}
       {isWhole && senses.length > 0 && <p>{text('record.noGaps')}</p>}
       {[...senses, ...all]
         .filter(({ gaps }) => gaps.length > 0)

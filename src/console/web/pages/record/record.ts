@@ -27,7 +27,11 @@ export type Month = {
   /** Each day of the span, as 2026-10-25. */
   days: readonly string[];
   senses: readonly SenseMonth[];
-  /** Those that measured nothing, and the span in which they could have. */
+  /** When the device was read, ms. */
+  readTs: number;
+  /** When the device was added, ms; null if it has values of before that in this month. */
+  addedTs: number | null;
+  /** Those that measured nothing, and the span in which there was a device. */
   silent: readonly Sense[];
   known: Span;
   /** Oldest first. */
@@ -63,7 +67,9 @@ export async function loadMonth(
   const days = Map.groupBy(byDay, ({ sId }) => sId);
   const quarters = Map.groupBy(byQuarter.toReversed(), ({ sId }) => sId);
   const knownTs = knownFrom(registeredTs, { firstTs: byQuarter.at(-1)?.ts, widthMs: quarterMs });
-  const known = { start: Math.max(span.start, knownTs), end: span.end };
+  // Values of before the device was added were imported: then nobody knows since when there is one.
+  const addedTs = knownTs === registeredTs ? registeredTs : null;
+  const known = { start: Math.max(span.start, addedTs ?? span.start), end: span.end };
   const all = [...sensesOf(configuration).values()];
   const senses = all.flatMap((sense) => {
     const own = days.get(sense.sId) ?? [];
@@ -80,7 +86,15 @@ export async function loadMonth(
   });
   const { name = '', serial = '' } = configuration.device;
   const silent = all.filter(({ sId }) => !days.has(sId));
-  const rest = { days: daysOf(span, zone), senses, silent, known, ...found };
+  const rest = {
+    days: daysOf(span, zone),
+    readTs: nowTs,
+    addedTs,
+    senses,
+    silent,
+    known,
+    ...found,
+  };
   return { name, serial: serial ?? '', span, ...rest };
 }
 

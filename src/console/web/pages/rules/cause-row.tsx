@@ -24,8 +24,7 @@ type CauseRowProps = {
   senses: ReadonlyMap<string, Sense>;
   /** `key`: what is typed in one field is one step to undo. */
   onChange: (cause: Members, key?: string) => void;
-  /** Absent: the condition is only read. */
-  onRemove?: () => void;
+  onRemove: () => void;
 };
 
 /** A condition as a sentence whose words can be changed; as JSON if no sentence says all of it. */
@@ -45,16 +44,14 @@ export function CauseRow({ cause, isFirst, senses, onChange, onRemove }: CauseRo
         ) : (
           <span class="muted">{text('rules.noSentence')}</span>
         )}
-        {onRemove && (
-          <button
-            type="button"
-            class="button button-icon"
-            aria-label={text('rules.removeCause')}
-            onClick={onRemove}
-          >
-            <Icon name="bin" />
-          </button>
-        )}
+        <button
+          type="button"
+          class="button button-icon"
+          aria-label={text('rules.removeCause')}
+          onClick={onRemove}
+        >
+          <Icon name="bin" />
+        </button>
       </div>
       {sentence === null && (
         <pre class="cause-json" tabIndex={0}>

@@ -42,6 +42,9 @@ export function DevicesChoice({ legend, chosen, onChange }: ChoiceProps) {
   const others = devices.filter((device) => !isChosen(device));
   const hasAll = devices.length > 0 && others.length === 0;
   const isListed = ({ uuid }: Chosen) => devices.some((each) => each.uuid === uuid);
+  const hidden = chosen.filter((each) => !isListed(each));
+  // Nobody has chosen it: a page begins with one device.
+  const isUntouched = chosen.length === 1 && hidden.length === 1;
   // Among a few devices nobody searches.
   const canSearch = hasMore || devices.length > 8 || search !== '' || label !== '';
   return (
@@ -77,9 +80,7 @@ export function DevicesChoice({ legend, chosen, onChange }: ChoiceProps) {
         <Tick
           label={text('install.all')}
           checked={hasAll}
-          onChange={() =>
-            onChange(hasAll ? chosen.filter((each) => !isListed(each)) : [...chosen, ...others])
-          }
+          onChange={() => onChange(hasAll ? hidden : [...(isUntouched ? [] : chosen), ...others])}
         />
       )}
       <div class="devices-list">
@@ -98,6 +99,8 @@ export function DevicesChoice({ legend, chosen, onChange }: ChoiceProps) {
       </div>
       <p class="fine" role="status">
         {text('devices.chosen', { count: formatNumber(chosen.length) })}{' '}
+        {hidden.length > 0 &&
+          text('devices.hidden', { names: hidden.map(({ name }) => name).join(', ') })}{' '}
         {hasMore && text('devices.more', { count: formatNumber(pageSize) })}
       </p>
     </fieldset>

@@ -18,11 +18,21 @@ const isMembers = (value: unknown): value is Members =>
 /** The members of an object; none if it is something else. */
 export const membersOf = (value: unknown): Members => (isMembers(value) ? value : {});
 
-/** The groups of an event's `anyOf`; null: it has none. */
-export function groupsOf(event: RuleEvent): Members[][] | null {
-  const { anyOf } = event;
-  if (!Array.isArray(anyOf)) return null;
+/** The conditions of an event in groups, of which one is enough: those of `anyOf`, otherwise its `causes`. */
+export function groupsOf({ anyOf, causes }: RuleEvent): (readonly Members[])[] {
+  if (!Array.isArray(anyOf)) return [causes];
   return anyOf.map((group: unknown) => (Array.isArray(group) ? group.map(membersOf) : []));
+}
+
+/** Where a condition of these groups is in its event. */
+export const placeOfCause = ({ anyOf }: RuleEvent, group: number, place: number): Path =>
+  Array.isArray(anyOf) ? ['anyOf', group, place] : ['causes', place];
+
+/** The event with other groups, without those that are empty: one as `causes`, several as `anyOf`. */
+export function withGroups(event: RuleEvent, groups: readonly (readonly Members[])[]): RuleEvent {
+  const some = groups.filter((group) => group.length > 0);
+  if (some.length > 1) return { ...event, causes: [], anyOf: some };
+  return withAt({ ...event, causes: some[0] ?? [] }, ['anyOf'], undefined);
 }
 
 /** What is at a place; undefined if there is nothing. */

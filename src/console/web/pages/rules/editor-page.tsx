@@ -1,6 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
 import { getPurpose } from '../../api/rules.ts';
+import { accountOf } from '../../app/session.ts';
 import { BackLink, Link } from '../../parts/link.tsx';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { formatTime } from '../../text/format.ts';
@@ -94,9 +95,9 @@ function Editor({ id, stored: first, draft }: EditorProps) {
   }, []);
   const sample = useSample();
   const senses = useSenses(sample);
-  const [chosen, setChosen] = useChosen(sample);
-  const { findings, purpose } = useChecked(rule);
-  const { purpose: before } = useChecked(stored?.rule ?? noRule);
+  const [chosen, setChosen] = useChosen(sample, rule);
+  const { findings, purpose } = useChecked(rule, { isTried: true });
+  const { purpose: before } = useChecked(stored?.rule ?? noRule, { isTried: false });
   const changes = before && purpose ? sayChanges(before, purpose, senses) : [];
   const change = (next: Rule, key: string | null = null) =>
     setHistory((before) => edit(before, next, key));
@@ -236,12 +237,22 @@ function Editor({ id, stored: first, draft }: EditorProps) {
 
 const noRule: Rule = { states: [] };
 
+/** What was chosen last, of an account: a new rule gets another address when it is saved. */
+let last: { account: string; rule: unknown; chosen: readonly Chosen[] } | null = null;
+
 /** The devices that the rule is tried on, and installed on then; at first the one whose sensors are shown. */
-function useChosen(sample: string) {
+function useChosen(sample: string, { puId }: Rule) {
   const { devices } = useDevices().data ?? { devices: [] };
-  const [chosen, setChosen] = useState<readonly Chosen[] | null>(null);
+  const account = accountOf()?.accountAuthUuid ?? '';
+  const [chosen, setChosen] = useState(
+    last?.account === account && last.rule === puId ? last.chosen : null,
+  );
+  const choose = (next: readonly Chosen[]) => {
+    last = { account, rule: puId, chosen: next };
+    setChosen(next);
+  };
   const first = devices.find(({ uuid }) => uuid === sample) ?? { uuid: sample, name: sample };
-  return [chosen ?? (sample === '' ? [] : [first]), setChosen] as const;
+  return [chosen ?? (sample === '' ? [] : [first]), choose] as const;
 }
 
 /** Ctrl+S; Ctrl+Z and Ctrl+Y, also in its fields, but not in the JSON, where the browser undoes what was typed. */

@@ -8,11 +8,13 @@ import {
   type Members,
   membersOf,
   newCause,
+  placeOfCause,
   type Path,
   type Rule,
   type RuleEvent,
   valueAt,
   withAt,
+  withGroups,
 } from './document.ts';
 import { Choice, DurationInput, Tick } from './fields.tsx';
 import { FindingsAt } from './findings.tsx';
@@ -35,23 +37,10 @@ type EventFormProps = {
 
 /** An event in sentences: when it fires, and what is done then. */
 export function EventForm({ rule, event, path, senses, findings, onChange }: EventFormProps) {
-  const { causes } = event;
-  const conditions = useRef<HTMLFieldSetElement>(null);
-  const before = useRef(causes.length);
-  // To a condition that was added; from one that is gone to where another one is added.
-  useLayoutEffect(() => {
-    const isMore = causes.length > before.current;
-    const { current: all } = conditions;
-    if (isMore) all?.querySelector<HTMLElement>('div:last-of-type > .rule-cause select')?.focus();
-    else if (causes.length < before.current)
-      all?.querySelector<HTMLElement>(':scope > p > .link')?.focus();
-    before.current = causes.length;
-  }, [causes.length]);
+  const groups = groupsOf(event);
   const at = (...more: Path) => findings.filter((found) => isBelow(found.path, [...path, ...more]));
   const name = typeof event['name'] === 'string' ? event['name'] : '';
-  const [first = ''] = senses.keys();
   const others = besideForm(event);
-  const groups = groupsOf(event);
   return (
     <div class="form event-form">
       <label class="field">
@@ -65,35 +54,7 @@ export function EventForm({ rule, event, path, senses, findings, onChange }: Eve
         />
       </label>
       <FindingsAt of={at('name')} />
-      <fieldset ref={conditions} class="sentences">
-        <legend>{text('rules.whenTitle')}</legend>
-        {causes.map((cause, place) => (
-          <div key={place}>
-            <CauseRow
-              cause={cause}
-              isFirst={place === 0}
-              senses={senses}
-              onChange={(next, key) =>
-                onChange(['causes', place], next, key === undefined ? undefined : `${place}/${key}`)
-              }
-              onRemove={() => onChange(['causes', place], undefined)}
-            />
-            <FindingsAt of={at('causes', place)} />
-          </div>
-        ))}
-        {groups && <Groups groups={groups} senses={senses} />}
-        {causes.length === 0 && !groups && <p class="fine">{text('rules.noCauses')}</p>}
-        <p hidden={groups !== null}>
-          <button
-            type="button"
-            class="link"
-            onClick={() => onChange(['causes'], [...causes, newCause(first)])}
-          >
-            <Icon name="plus" />
-            {text(causes.length === 0 ? 'rules.addFirstCause' : 'rules.addCause')}
-          </button>
-        </p>
-      </fieldset>
+      <Conditions {...{ event, groups, senses, onChange }} findingsAt={at} />
       <ThenForm rule={rule} event={event} onChange={onChange} />
       <FindingsAt of={at('actions')} />
       {others.length > 0 && (
@@ -103,33 +64,95 @@ export function EventForm({ rule, event, path, senses, findings, onChange }: Eve
         of={findings.filter(
           (found) =>
             isBelow(found.path, path) &&
-            !['name', 'causes', 'actions'].includes(String(found.path[path.length])),
+            !['name', 'causes', 'anyOf', 'actions'].includes(String(found.path[path.length])),
         )}
       />
     </div>
   );
 }
 
-/** Groups of conditions, to be read: they are changed as JSON. */
-function Groups({ groups, senses }: { groups: Members[][] } & Pick<EventFormProps, 'senses'>) {
+type ConditionsProps = Pick<EventFormProps, 'event' | 'senses' | 'onChange'> & {
+  groups: readonly (readonly Members[])[];
+  findingsAt: (...at: Path) => readonly Finding[];
+};
+
+/** When it fires: sentences that must all hold; or those of another group. */
+function Conditions({ event, groups, senses, findingsAt, onChange }: ConditionsProps) {
+  const all = useRef<HTMLFieldSetElement>(null);
+  const number = groups.flat().length;
+  const before = useRef(number);
+  const changed = useRef(0);
+  // To a condition that was added; from one that is gone to where another one is added.
+  useLayoutEffect(() => {
+    const group = all.current?.querySelectorAll('.rule-group')[changed.current];
+    const rows = [...(group?.querySelectorAll('.rule-cause') ?? [])];
+    if (number > before.current) rows.at(-1)?.querySelector('select')?.focus();
+    else if (number < before.current)
+      (group ?? all.current)?.querySelector<HTMLElement>(':scope > p > .link')?.focus();
+    before.current = number;
+  }, [number]);
+  const [first = ''] = senses.keys();
+  const set = (next: readonly (readonly Members[])[], group: number) => {
+    changed.current = group;
+    onChange([], withGroups(event, next));
+  };
+  const setGroup = (group: number, causes: readonly Members[]) =>
+    set(groups.with(group, causes), group);
   return (
-    <>
-      {groups.map((group, g) => (
-        <fieldset key={g} class="sentences" disabled>
-          {g > 0 && <legend>{text('rules.or')}</legend>}
-          {group.map((cause, c) => (
-            <CauseRow
-              key={c}
-              cause={cause}
-              isFirst={c === 0}
-              senses={senses}
-              onChange={() => undefined}
-            />
-          ))}
-        </fieldset>
+    <fieldset ref={all} class="sentences">
+      <legend>{text('rules.whenTitle')}</legend>
+      {groups.map((causes, g) => (
+        <div
+          key={g}
+          class="sentences rule-group"
+          {...(groups.length > 1
+            ? { role: 'group', 'aria-label': text('rules.group', { number: g + 1 }) }
+            : {})}
+        >
+          {g > 0 && <p class="sentence-word">{text('rules.or')}</p>}
+          {causes.map((cause, place) => {
+            const path = placeOfCause(event, g, place);
+            return (
+              <div key={place}>
+                <CauseRow
+                  cause={cause}
+                  isFirst={place === 0}
+                  senses={senses}
+                  onChange={(next, key) =>
+                    onChange(path, next, key === undefined ? undefined : `${path.join('/')}/${key}`)
+                  }
+                  onRemove={() => setGroup(g, causes.toSpliced(place, 1))}
+                />
+                <FindingsAt of={findingsAt(...path)} />
+              </div>
+            );
+          })}
+          {causes.length === 0 && <p class="fine">{text('rules.noCauses')}</p>}
+          <p>
+            <button
+              type="button"
+              class="link"
+              onClick={() => setGroup(g, [...causes, newCause(first)])}
+            >
+              <Icon name="plus" />
+              {text(causes.length === 0 ? 'rules.addFirstCause' : 'rules.addCause')}
+            </button>
+          </p>
+        </div>
       ))}
-      <p class="fine">{text('rules.anyOf')}</p>
-    </>
+      {number > 0 && (
+        <p>
+          <button
+            type="button"
+            class="link"
+            onClick={() => set([...groups, [newCause(first)]], groups.length)}
+          >
+            <Icon name="plus" />
+            {text('rules.addGroup')}
+          </button>
+        </p>
+      )}
+    </fieldset>
   );
 }
 

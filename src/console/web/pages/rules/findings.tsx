@@ -1,6 +1,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Checked, Finding } from '../../engine/check.ts';
+import { exploreRule } from '../../engine/explore.ts';
 import { Icon } from '../../parts/icon.tsx';
+import { formatDuration, formatValue } from '../../text/format.ts';
 import type { Rule } from './document.ts';
 import { text, tryText } from './texts.ts';
 
@@ -8,14 +10,21 @@ const afterMs = 200;
 
 const unchecked: Checked = { findings: [], purpose: null };
 
-/** What the service would say of a rule; of the one before while it is checked. */
-export function useChecked(rule: Rule): Checked {
+/**
+ * What the service would say of a rule; of the one before while it is checked. `isTried`: also what trying it shows;
+ * only one rule of a page can be tried.
+ */
+export function useChecked(rule: Rule, { isTried }: { isTried: boolean }): Checked {
   const [checked, setChecked] = useState(unchecked);
   useEffect(() => {
     let isGone = false;
     const check = async () => {
       const { checkRule } = await import('../../engine/check.ts');
-      if (!isGone) setChecked(checkRule(rule));
+      if (isGone) return;
+      const found = checkRule(rule);
+      setChecked(found);
+      const explored = isTried && found.purpose ? await exploreRule(found.purpose) : null;
+      if (!isGone && explored && explored.length > 0) setChecked(checkRule(rule, explored));
     };
     // Without the check the service still refuses what is wrong.
     const timer = setTimeout(() => void check().catch(() => undefined), afterMs);
@@ -23,7 +32,7 @@ export function useChecked(rule: Rule): Checked {
       isGone = true;
       clearTimeout(timer);
     };
-  }, [rule]);
+  }, [rule, isTried]);
   return checked;
 }
 
@@ -38,11 +47,26 @@ export function FindingsAt({ of }: { of: readonly Finding[] }) {
           class={found.code === null ? 'is-wrong' : ''}
         >
           <Icon name="warn" />
-          <span>{sayFinding(found)}</span>
+          <span>
+            {sayFinding(found)}
+            {found.witness && <small> {sayWitness(found.witness)}</small>}
+          </span>
         </li>
       ))}
     </ul>
   );
+}
+
+/** A stream that shows it: "0x1: 9, 6 times, 1 min apart". */
+function sayWitness(steps: NonNullable<Finding['witness']>): string {
+  const said = steps.map(({ afterMs, sId = '', val, times = 1 }) => {
+    const time = formatDuration(afterMs);
+    if (val === undefined) return text('found.witness.wait', { time });
+    const value = formatValue(val);
+    if (times === 1) return text('found.witness.one', { sId, value });
+    return text('found.witness.many', { sId, value, times: String(times), time });
+  });
+  return text('found.witness', { steps: said.join(', ') });
 }
 
 function sayFinding({ code, path, message }: Finding): string {

@@ -7,6 +7,7 @@ import {
   listPurposes,
   sensesOf,
 } from '../../api/devices.ts';
+import type { ListedProfile } from '../../api/types.ts';
 import { listLatest } from '../../api/measurements.ts';
 import { deletePurpose, getPurpose } from '../../api/rules.ts';
 import { navigate, queryOf } from '../../app/router.ts';
@@ -19,6 +20,7 @@ import { t } from '../../text/t.ts';
 import { Installed } from '../profiles/profiles-page.tsx';
 import { type Draft, isNew, keepDraft, listDrafts, startDraft } from './draft.ts';
 import { freeNumber } from './document.ts';
+import { InstalledOn } from './installed-on.tsx';
 import { ruleOf, type TemplateName, templateNames } from './templates.ts';
 import { text } from './texts.ts';
 
@@ -26,6 +28,7 @@ import { text } from './texts.ts';
 export function RulesPage() {
   const query = useQuery('purposes', listPurposes);
   const [drafts, setDrafts] = useState(listDrafts);
+  const { data: installed } = useQuery('rules-installed', (signal) => listProfiles('', signal));
   // Who has none looks for a new one first.
   const isFirst = query.data?.length === 0 && drafts.size === 0;
   return (
@@ -47,7 +50,13 @@ export function RulesPage() {
                   <DraftRow key={id} id={id} draft={draft} onGone={() => setDrafts(listDrafts())} />
                 ))}
                 {purposes.map(({ uuid, name }) => (
-                  <RuleRow key={uuid} uuid={uuid} name={name} draft={drafts.get(uuid)} />
+                  <RuleRow
+                    key={uuid}
+                    uuid={uuid}
+                    name={name}
+                    draft={drafts.get(uuid)}
+                    profiles={installed?.body.profiles ?? null}
+                  />
                 ))}
               </ul>
             );
@@ -65,7 +74,15 @@ export function RulesPage() {
   );
 }
 
-function RuleRow({ uuid, name, draft }: { uuid: string; name: string; draft: Draft | undefined }) {
+type RowProps = {
+  uuid: string;
+  name: string;
+  draft: Draft | undefined;
+  /** What is installed; null: not known yet. */
+  profiles: readonly ListedProfile[] | null;
+};
+
+function RuleRow({ uuid, name, draft, profiles }: RowProps) {
   const [isAsked, setIsAsked] = useState(false);
   const shown = name || text('rules.unnamed');
   return (
@@ -82,6 +99,7 @@ function RuleRow({ uuid, name, draft }: { uuid: string; name: string; draft: Dra
       >
         <Icon name="bin" />
       </button>
+      {profiles && <InstalledOn uuid={uuid} profiles={profiles} />}
       {isAsked && (
         <Confirm
           title={text('rules.deleteTitle', { name: shown })}

@@ -14,6 +14,7 @@ export type TriedAlarm = {
   uuid: string;
   stId: number;
   evId: number;
+  /** When it opened, on both sides: then people are told. */
   from: number;
   /** Null: it is not known, as of alarms of the other side, or it was open at the end. */
   until: number | null;
@@ -44,15 +45,15 @@ export function listAlarms(
     ),
   );
   const played = linesOf(lines, 'alarm').map((alarm): TriedAlarm => {
-    const { deviceAuthUuid: uuid, stId, evId, sinceTs, beganTs, overTs, closedTs } = alarm;
+    const { deviceAuthUuid: uuid, stId, evId, sinceTs, overTs, closedTs } = alarm;
     const difference = own.get(nameOf(alarm, sinceTs));
     const fate = difference ? (difference.only ?? 'moved') : 'same';
     return {
       uuid,
       stId,
       evId,
-      from: beganTs ?? sinceTs,
-      until: overTs ?? closedTs,
+      from: sinceTs,
+      until: overTs === null ? closedTs : Math.max(overTs, sinceTs),
       fate: isCompared(uuid) ? fate : null,
       earlierMs: difference?.earlierMs ?? 0,
     };

@@ -14,7 +14,9 @@ import {
   groupsOf,
   type Path,
   pathOf,
+  placeOfCause,
   type Rule,
+  type RuleEvent,
   type Selected,
   valueAt,
   withAt,
@@ -33,15 +35,21 @@ function limitOf(rule: Rule, selected: Selected | null) {
   const isSelected = ({ at }: { at: Required<Selected> }) =>
     at.stId === selected?.stId && at.evId === selected.evId;
   for (const { at, event } of [...events.filter(isSelected), ...events])
-    for (const [c, cause] of event.causes.entries()) {
+    for (const { cause, place } of causesOf(event)) {
       const sentence = readCause(cause);
       const value = sentence?.least ?? sentence?.most;
       const isPlain = sentence?.subject === 'value' || sentence?.subject === 'avg';
       if (sentence && value !== undefined && isPlain)
-        return { sentence, value, event, path: [...(pathOf(rule, at) ?? []), 'causes', c] };
+        return { sentence, value, event, path: [...(pathOf(rule, at) ?? []), ...place] };
     }
   return null;
 }
+
+/** All conditions of an event, and where they are in it. */
+const causesOf = (event: RuleEvent) =>
+  groupsOf(event).flatMap((group, g) =>
+    group.map((cause, c) => ({ cause, place: placeOfCause(event, g, c) })),
+  );
 
 /** What is drawn, and what is played; null: there is too much to play it here. */
 type Loaded = { drawn: readonly Series[]; values: readonly Values[] | null };
@@ -76,9 +84,9 @@ export function TryChart({ uuid, span, ...others }: TryChartProps) {
     ...new Set(
       others.rule.states.flatMap(({ events }) =>
         events.flatMap((event) =>
-          (groupsOf(event)?.flat() ?? event.causes).flatMap(({ sId }) =>
-            typeof sId === 'string' && sId !== '' ? [sId] : [],
-          ),
+          groupsOf(event)
+            .flat()
+            .flatMap(({ sId }) => (typeof sId === 'string' && sId !== '' ? [sId] : [])),
         ),
       ),
     ),

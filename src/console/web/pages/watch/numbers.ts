@@ -133,7 +133,7 @@ export const severityChanges = (
 
 /** Whether an event of a state opens an alarm, as the engine decides it (`tellsOf`). */
 export function opensAlarm(
-  { actions: { alarm, cloud, sms, engine }, causes }: Event,
+  { actions: { alarm, cloud, sms, engine }, causes, anyOf }: Event,
   stId: number,
   { puId, initStId }: Purpose,
 ): boolean {
@@ -142,7 +142,7 @@ export function opensAlarm(
   const leadsBack =
     engine !== undefined && stId !== initStId && gotoPuId === puId && gotoStId === initStId;
   const tells = cloud?.sendPush === true || sms !== undefined;
-  return tells && !leadsBack && !causes.every(isAnything);
+  return tells && !leadsBack && !(anyOf ?? [causes]).some((group) => group.every(isAnything));
 }
 
 /** Every value agrees, so that it is never over. */

@@ -5,6 +5,7 @@ export const changes: Record<keyof typeof en, string> = {
   delay: 'Dauer bei {name} {before} → {after}',
   silence: 'Stille von {name} {before} → {after}',
   became: '{before} → {after}',
+  smsText: 'Text der SMS „{before}“ → „{after}“',
   now: 'neu: {said}',
   noLonger: 'nicht mehr: {said}',
   eventComes: 'Neues Ereignis „{event}“: {said}',

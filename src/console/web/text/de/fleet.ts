@@ -25,6 +25,10 @@ export const fleet: Record<keyof typeof en, string> = {
   'fleet.state': 'Zustand',
   'fleet.values': 'Neueste Werte',
   'fleet.beyond': 'außerhalb der Grenze',
+  'fleet.sortByValue': 'Nach einem Wert sortieren',
+  'fleet.sortByNone': 'Nicht nach Wert sortiert',
+  'fleet.highestFirst': '{name}, höchster zuerst',
+  'fleet.lowestFirst': '{name}, niedrigster zuerst',
   'fleet.lastSeen': 'Zuletzt gesehen',
   'fleet.labels': 'Labels',
   'fleet.alarm': 'Alarm seit {time}',
@@ -103,6 +107,16 @@ export const fleet: Record<keyof typeof en, string> = {
   'install.goes': 'Nicht mehr: {names}.',
   'install.stays': 'Weiterhin: {names}.',
   'install.comes': 'Neu: {names}.',
+  'install.tooMuch': 'Was sich ändert, ist zu viel, um es hier aufzuzählen.',
+  'install.changed': 'Geändert: {names}.',
+  'warning.no-recipient': 'Niemand wird benachrichtigt: Das Konto hat keine Kontakte.',
+  'warning.not-confirmed': 'Niemand wird benachrichtigt: Noch ist keine Adresse bestätigt.',
+  'warning.too-mild':
+    'Von manchen Ereignissen erfährt niemand: Jeder Kontakt wird nur über ernstere benachrichtigt.',
+  'warning.mail-not-configured':
+    'Es gehen keine E-Mails hinaus: Der Betreiber dieses Dienstes hat keinen Mailserver eingerichtet.',
+  'warning.no-device-has-sense': 'Sie liest einen Sensor, den keines dieser Geräte hat.',
+  'warning.toContacts': 'Kontakte',
   'act.remove': 'Entfernen …',
   'act.remove.title': 'Entfernen: {devices}',
   'act.remove.hint':
@@ -148,7 +162,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'jobs.reason.conflict': 'Er lässt sich nicht wieder öffnen.',
   'jobs.all': 'Alle Sammelaktionen',
   'jobs.hint':
-    'Was in den letzten 30 Tagen mit vielen Geräten oder Alarmen auf einmal geschah. Eine Stunde lang lässt es sich rückgängig machen; ein geschlossener Alarm lässt sich eine Minute lang wieder öffnen.',
+    'Was mit vielen Geräten oder Alarmen auf einmal geschah: die letzten 100 Aktionen aus höchstens 30 Tagen. Was sich rückgängig machen lässt, sagt bis wann.',
   'jobs.none': 'Noch keine Sammelaktionen',
   'jobs.noneHint': 'Wählen Sie mehrere Geräte oder Alarme aus, um mit allen etwas zu tun.',
   'jobs.byKey': 'durch den API-Schlüssel „{name}“',

@@ -3,6 +3,7 @@ export const changes = {
   delay: 'delay of {name} {before} → {after}',
   silence: 'silence of {name} {before} → {after}',
   became: '{before} → {after}',
+  smsText: 'text of the SMS “{before}” → “{after}”',
   now: 'new: {said}',
   noLonger: 'no longer: {said}',
   eventComes: 'New event “{event}”: {said}',

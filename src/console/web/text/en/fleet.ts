@@ -23,6 +23,10 @@ export const fleet = {
   'fleet.state': 'State',
   'fleet.values': 'Newest values',
   'fleet.beyond': 'beyond its limit',
+  'fleet.sortByValue': 'Sort by a value',
+  'fleet.sortByNone': 'Not sorted by value',
+  'fleet.highestFirst': '{name}, highest first',
+  'fleet.lowestFirst': '{name}, lowest first',
   'fleet.lastSeen': 'Last seen',
   'fleet.labels': 'Labels',
   'fleet.alarm': 'Alarm since {time}',
@@ -99,6 +103,16 @@ export const fleet = {
   'install.goes': 'No longer: {names}.',
   'install.stays': 'Still: {names}.',
   'install.comes': 'New: {names}.',
+  'install.tooMuch': 'What changes is too much to list here.',
+  'install.changed': 'Changed: {names}.',
+  'warning.no-recipient': 'Nobody will be notified: the account has no contacts.',
+  'warning.not-confirmed': 'Nobody will be notified: no address is confirmed yet.',
+  'warning.too-mild':
+    'Nobody will be notified of some events: each contact is only told of more serious ones.',
+  'warning.mail-not-configured':
+    'No e-mail will be sent: the operator of this service has set up no mail server.',
+  'warning.no-device-has-sense': 'It reads a sensor that none of these devices has.',
+  'warning.toContacts': 'Contacts',
   'act.remove': 'Remove …',
   'act.remove.title': 'Remove: {devices}',
   'act.remove.hint':
@@ -144,7 +158,7 @@ export const fleet = {
   'jobs.reason.conflict': 'It can no longer be opened again.',
   'jobs.all': 'All bulk actions',
   'jobs.hint':
-    'What was done with many devices or alarms in one go, in the last 30 days. It can be undone for an hour; a closed alarm can be opened again for a minute.',
+    'What was done with many devices or alarms in one go: the last 100 actions, of 30 days at most. What can be undone says until when.',
   'jobs.none': 'No bulk actions yet',
   'jobs.noneHint': 'Select several devices or alarms to do something with all of them.',
   'jobs.byKey': 'by the API key “{name}”',

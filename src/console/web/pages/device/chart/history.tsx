@@ -24,6 +24,7 @@ import { Positions } from './positions.tsx';
 import { Ranges, Zooms } from './ranges.tsx';
 import { SenseChart } from './sense-chart.tsx';
 import { append, loadSeries, type Range, readRange, showSpan } from './series.ts';
+import { useFormer } from './thresholds.ts';
 
 type HistoryProps = {
   uuid: string;
@@ -39,6 +40,7 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
   const [preview, setPreview] = useState<Span | null>(null);
   const span = preview ?? range;
   const late = useLate(uuid, range);
+  const former = useFormer(uuid, range);
   const located = placesOf(useKnownLatest(uuid)).map(({ sId }) => sId);
   const nameOf = (sId: string) => nameOfSense(sId, senses.get(sId));
   return (
@@ -82,6 +84,7 @@ export function History({ uuid, name, senses, profile }: HistoryProps) {
                   span={span}
                   profile={profile}
                   alarms={alarms}
+                  former={former}
                   late={late.find(({ sId }) => sId === each.sId)}
                   onZoom={showSpan}
                   onPreview={setPreview}

@@ -20,9 +20,9 @@ export function areasOf(sId: string, profile: CurrentProfile | null): Area[] {
   const events = (profile?.purposes ?? []).flatMap(({ states }) =>
     states.flatMap((state) => state.events),
   );
-  return events.flatMap(({ name: own, evId, causes }) => {
+  return events.flatMap(({ name: own, evId, causes, anyOf }) => {
     const name = own || t('event.unknown', { id: evId });
-    return causes.flatMap(({ sId: of, thresholds: { isInsideGeo } }) =>
+    return (anyOf?.flat() ?? causes).flatMap(({ sId: of, thresholds: { isInsideGeo } }) =>
       of === sId && isInsideGeo ? [{ name, points: isInsideGeo }] : [],
     );
   });

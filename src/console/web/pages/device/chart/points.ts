@@ -204,7 +204,10 @@ export function knownFrom(
   return firstTs + widthMs > registeredTs ? registeredTs : firstTs;
 }
 
-/** When nothing was measured for longer than usual, within a span: to the width of a bucket. */
+/**
+ * When nothing was measured for at least three buckets, and at least three times as long as usual, within a span. It is
+ * exact to a bucket.
+ */
 export function gapsIn(series: Pick<Series, 'points' | 'widthMs'>, span: Span): Span[] {
   const { points, widthMs } = series;
   // Also of one value alone, of which nobody knows how often it comes.
@@ -212,7 +215,7 @@ export function gapsIn(series: Pick<Series, 'points' | 'widthMs'>, span: Span): 
   let from = span.start;
   const gaps: Span[] = [];
   for (const ts of [...points.map((point) => point.ts), span.end]) {
-    if (ts > from && ts - from + widthMs > longestMs) gaps.push({ start: from, end: ts });
+    if (ts - from >= longestMs) gaps.push({ start: from, end: ts });
     from = Math.max(from, Math.min(ts + widthMs, span.end));
   }
   return gaps;

@@ -8,7 +8,7 @@ import { lateSpans, LateValues } from './late.tsx';
 import { axisPx, type OtherLine, Plot, rightPx } from './plot.tsx';
 import { kindOf, type Series, type Span } from './points.ts';
 import { alarmSpans, moveSpan, scaleSpan, showSpan, valueSegments } from './series.ts';
-import { limitsIn } from './thresholds.ts';
+import { type FormerProfile, limitsIn } from './thresholds.ts';
 import { ValueTable } from './value-table.tsx';
 
 type SenseChartProps = {
@@ -19,6 +19,8 @@ type SenseChartProps = {
   span: Span;
   profile: CurrentProfile | null;
   alarms: readonly ListedAlarm[];
+  /** What was in force before the profile. */
+  former: readonly FormerProfile[];
   /** Values of it that came late; undefined: none did. */
   late: LateSense | undefined;
   hasMean: boolean;
@@ -93,11 +95,11 @@ const SwitchLegend = ({ isBucketed }: { isBucketed: boolean }) => (
 );
 
 function Line(props: SenseChartProps) {
-  const { sense, series, others, span, profile, alarms, late, hasMean, onZoom } = props;
+  const { sense, series, others, span, profile, alarms, former, late, hasMean, onZoom } = props;
   const { sId } = series;
   const limits = useMemo(
-    () => limitsIn(span, { sId, unit: sense?.unit }, { profile, alarms }),
-    [sId, sense, profile, alarms, span.start, span.end],
+    () => limitsIn(span, { sId, unit: sense?.unit }, { profile, alarms, former }),
+    [sId, sense, profile, alarms, former, span.start, span.end],
   );
   const rung = useMemo(() => {
     const own = alarms.filter(({ values }) => values.some((value) => value.sId === sId));

@@ -1,9 +1,13 @@
-import type { ListedAlarm } from '../../../api/types.ts';
+import { useQuery } from '../../../api/cache.ts';
+import { getProfile, listProfilesOf } from '../../../api/devices.ts';
+import type { ListedAlarm, Purpose } from '../../../api/types.ts';
+import { now } from '../../../app/now.ts';
 import { formatTime, formatTyped, isPlain } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import { beganOf, overOf } from '../../alarms/about.ts';
 import type { CurrentProfile } from '../tab.ts';
 import type { Span } from './points.ts';
+import { type Range, readRange } from './series.ts';
 
 /** What values were compared with, from `start` to `end`. `text`: its event, and what is compared. */
 export type DrawnLimit = Span & { value: number; text: string; name: string; isAlarm: boolean };
@@ -13,24 +17,62 @@ type Sensed = { unit?: string | undefined; decimals?: number | undefined };
 
 const always = Number.MAX_SAFE_INTEGER;
 
+/** A profile that was in force from `start` to `end`. `purposes`: null if they are not kept. */
+export type FormerProfile = Span & { pId: string; purposes: readonly Purpose[] | null };
+
+/** How many former profiles of a range are read. */
+const mostFormer = 20;
+const none: readonly FormerProfile[] = [];
+
+/** The profiles that were in force in a range before the current one. */
+export function useFormer(uuid: string, { name, start, end }: Range): readonly FormerProfile[] {
+  const key = name ?? `${start}-${end}`;
+  const { data = none } = useQuery(`former/${uuid}/${key}`, async (signal) => {
+    const spans = await listProfilesOf(uuid, signal, readRange(now()));
+    const former = spans.flatMap(({ pId, fromTs, untilTs, purposes }) =>
+      untilTs === null ? [] : [{ pId, start: fromTs, end: untilTs, isKept: purposes !== null }],
+    );
+    const kept = [...new Set(former.filter(({ isKept }) => isKept).map(({ pId }) => pId))];
+    const said = await Promise.all(
+      kept.slice(0, mostFormer).map(async (pId) => [pId, await getProfile(pId, signal)] as const),
+    );
+    const purposes = new Map<string, readonly Purpose[]>(said);
+    return former.map(({ pId, start, end }) => {
+      return { pId, start, end, purposes: purposes.get(pId) ?? null };
+    });
+  });
+  return data;
+}
+
+type Known = {
+  profile: CurrentProfile | null;
+  alarms: readonly ListedAlarm[];
+  former: readonly FormerProfile[];
+};
+
 /**
  * The limits that applied to values of a sense in a span, as far as that is known: those of the installed profile
- * since it has been current, or since its first alarm, which late values may have opened earlier; and those of earlier
- * profiles for which an alarm opened, between the alarms' times.
+ * since it has been current, or since its first alarm, which late values may have opened earlier; and those of former
+ * profiles while they were in force. Of a profile that is not kept, alarms say what it was, between their times.
  */
 export function limitsIn(
   span: Span,
   sense: Sensed & { sId: string },
-  { profile, alarms }: { profile: CurrentProfile | null; alarms: readonly ListedAlarm[] },
+  { profile, alarms, former }: Known,
 ): DrawnLimit[] {
   const own = alarms.filter(({ pId }) => pId === profile?.pId).map(beganOf);
   const start = Math.min(profile?.ts ?? always, ...own);
-  const now = limitsOf(sense.sId, sense, profile).map((limit) => ({
+  const today = limitsOf(sense.sId, sense, profile).map((limit) => ({
     ...limit,
     start,
     end: always,
   }));
-  const limits = [...now, ...limitsOfThen(sense, profile, alarms)];
+  const then = former.flatMap(({ start, end, purposes }) =>
+    limitsOf(sense.sId, sense, purposes && { purposes }).map((limit) => ({ ...limit, start, end })),
+  );
+  const known = new Set(former.filter(({ purposes }) => purposes !== null).map(({ pId }) => pId));
+  const others = alarms.filter(({ pId }) => !known.has(pId));
+  const limits = [...today, ...then, ...limitsOfThen(sense, profile, others)];
   return limits
     .filter(({ start, end }) => start < span.end && end > span.start)
     .map((limit) => ({ ...limit, text: sayWhen(limit, span) }));
@@ -43,7 +85,7 @@ function sayWhen({ text, start, end }: DrawnLimit, span: Span): string {
   return start > span.start ? t('chart.limitSince', { limit: text, from }) : text;
 }
 
-/** Limits of profiles that are no longer installed: an alarm says what it was about. */
+/** Limits of profiles that are no longer kept: an alarm says what it was about. */
 function limitsOfThen(
   { sId, unit, decimals }: Sensed & { sId: string },
   profile: CurrentProfile | null,
@@ -79,14 +121,14 @@ function limitsOfThen(
 function limitsOf(
   sId: string,
   sense: Sensed,
-  profile: CurrentProfile | null,
+  profile: { purposes: readonly Purpose[] } | null,
 ): Omit<DrawnLimit, keyof Span>[] {
   const found = new Map<string, Omit<DrawnLimit, keyof Span>>();
   const events = (profile?.purposes ?? []).flatMap(({ states }) =>
     states.flatMap((state) => state.events),
   );
-  for (const { name: own, evId, actions, causes } of events) {
-    for (const { sId: of, threshold, thresholds } of causes) {
+  for (const { name: own, evId, actions, causes, anyOf } of events) {
+    for (const { sId: of, threshold, thresholds } of anyOf?.flat() ?? causes) {
       if (of !== sId || !isPlain(threshold)) continue;
       const name = own || t('event.unknown', { id: evId });
       const isAlarm = actions.alarm !== undefined;
