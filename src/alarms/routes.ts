@@ -61,6 +61,7 @@ import {
   searchAlarms,
 } from './search.ts';
 import type { QuotasOf } from '../notifications/daily-limits.ts';
+import { FairBudget } from '../lib/fair-budget.ts';
 import { quietNow } from './rules.ts';
 import { AlarmsTold, listTold } from './told.ts';
 import { listWorst } from './worst.ts';
@@ -91,6 +92,8 @@ const closeTold =
   'quiet, acknowledge or snooze it instead. An alarm that is already closed does not change.';
 
 function list(deps: AlarmRouteDeps): Route {
+  // For each page the worst values of all open alarms are read: an account's requests for that take turns.
+  const turns = new FairBudget({ most: Infinity, mostOfKey: () => 1 });
   return defineRoute({
     name: 'listAlarms',
     scope: 'alarms:read',
@@ -108,12 +111,12 @@ function list(deps: AlarmRouteDeps): Route {
     response: AlarmList,
     answerBytes: 1_048_576,
     handler: async ({ account, query, request }) => {
-      const { alarms, next, total, groups, told } = await listPage(
-        deps,
-        { accountId: account.accountId, within: labelsOf(account) },
-        query,
-        request.receivedTs,
-      );
+      const { accountId } = account;
+      const owner = { accountId, within: labelsOf(account) };
+      const read = () => listPage(deps, owner, query, request.receivedTs);
+      const { alarms, next, total, groups, told } = await (query.sort === 'worst'
+        ? turns.run(`${accountId}`, read)
+        : read());
       if (next !== null) linkNext(request, next);
       return { alarms, total, groups, told, timestamp: request.now() };
     },
