@@ -5,7 +5,7 @@ import { connectDevice } from '../journeys/device.ts';
 import { browserPath, checkPage, cookiesOf, openBrowser, openPage } from './browser.ts';
 import { type Call, callAs } from './filled.ts';
 import { expectFocus, tabTo } from './keyboard.ts';
-import { consoleBuilt, consoleService, makeAccount, person, type TestService } from './service.ts';
+import { consoleService, makeAccount, person, type TestService } from './service.ts';
 
 const senses = [{ sId: '0x10', name: 'Temperature', unit: '°C', decimals: 1, min: -60, max: 60 }];
 const widths = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
@@ -19,7 +19,6 @@ describe.skipIf(browserPath === null)('rules for somebody without a pointer', ()
     service = await consoleService();
     browser = await openBrowser();
     // Before that its page gets 503, which would be a fault.
-    await consoleBuilt(service.url);
     call = callAs(service.url, await makeAccount(service.url));
     await call('PUT', '/v2/accounts', { timeZone: 'Europe/Berlin', language: 'en', name: 'Ada' });
     for (let number = 1; number <= 12; number += 1) {

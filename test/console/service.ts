@@ -3,15 +3,17 @@ import { expect, vi } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { testService, withConsole, type TestService } from '../journeys/service.ts';
 
-/** The whole service with the console turned on. */
-export function consoleService(
+/** The whole service with the console turned on, and built. */
+export async function consoleService(
   change: (config: Config) => Config = (config) => config,
   log?: Logger,
 ) {
-  return testService(
+  const service = await testService(
     {},
     { change: (config) => change(withConsole(config)), ...(log ? { log } : {}) },
   );
+  await consoleBuilt(service.url);
+  return service;
 }
 
 export type { TestService };

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { browserPath, checkPage, openBrowser, openPage, signIn } from './browser.ts';
 import { createHuman, sayFigure } from './human.ts';
 import { publish } from './publish.ts';
-import { consoleBuilt, consoleService, makeAccount, person, type TestService } from './service.ts';
+import { consoleService, makeAccount, person, type TestService } from './service.ts';
 
 /** Everything that scripts could read or that is stored in the browser. */
 const keptIn = (page: Page) =>
@@ -31,7 +31,6 @@ describe.skipIf(browserPath === null)('in a browser', () => {
       },
     }));
     browser = await openBrowser();
-    for (const { url } of [service, strict]) await consoleBuilt(url);
   });
   afterAll(async () => {
     await browser?.close();

@@ -191,7 +191,7 @@ const signalsOf = (accountId: number, count: number): AlarmSignal[] =>
         arrivedTs: 0 as WallMs,
         event: { type: 'sense', ts: 0, cause: { engine: at, senses: [] } },
       } as unknown as AlarmSignal,
-      { kind: 'ended', device: of, arrivedTs: 0 as WallMs, of: [at], ts: 0 },
+      { kind: 'ended', device: of, arrivedTs: 0, of: [at], ts: 0 },
     ],
   );
 
