@@ -202,7 +202,7 @@ describe.skipIf(browserPath === null)('the month of a device on paper', () => {
     const gaps = page.locator('.record-part', { hasText: 'Periods without data' });
     const said = await gaps.innerText();
     expect(said).toMatch(/The device was added on .*\. Periods before that are not listed\./);
-    expect(said).toContain('None of those that are listed here.');
+    expect(said).toContain('There are none of the kind described below.');
     expect(watched.faults).toEqual([]);
     await page.context().close();
   });

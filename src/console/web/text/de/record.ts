@@ -24,7 +24,7 @@ export const record: Record<keyof typeof en, string> = {
   'record.closed': 'Geschlossen {time}',
   'record.cut': 'Nur die neuesten 1.000 Alarme des Geräts wurden durchsucht.',
   'record.gaps': 'Zeiten ohne Werte',
-  'record.noGaps': 'Keine von denen, die hier stehen.',
+  'record.noGaps': 'Keine der unten beschriebenen Art.',
   'record.added': 'Das Gerät wurde am {time} angelegt. Zeiten davor sind nicht aufgeführt.',
   'record.gapsHint':
     'Aufgeführt sind Zeiten ab einer Stunde, kürzere ab 45 Minuten, wenn sie in den Viertelstunden zu sehen sind; bei einem Sensor, der seltener misst, ab dem Dreifachen seines üblichen Abstands. Die Zeiten sind auf 15 Minuten genau.',

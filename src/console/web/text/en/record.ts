@@ -22,7 +22,7 @@ export const record = {
   'record.closed': 'Closed {time}',
   'record.cut': 'Only the newest 1,000 alarms of the device were searched.',
   'record.gaps': 'Periods without data',
-  'record.noGaps': 'None of those that are listed here.',
+  'record.noGaps': 'There are none of the kind described below.',
   'record.added': 'The device was added on {time}. Periods before that are not listed.',
   'record.gapsHint':
     'Periods of an hour or longer are listed, shorter ones from 45 minutes on if they are seen in the quarters of the hour; of a sensor that measures less often, those of three times its usual interval. The times are accurate to 15 minutes.',
