@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeviceIdentity, Uplink } from '../contract/uplink.ts';
 import { DomainError } from '../errors.ts';
-import { LastByOthers } from '../lib/fair-queue.ts';
 import type { IngestObserver } from './after-commit.ts';
 import { type Batch, storeBatch, type StoreDeps } from './commit.ts';
 import { ContextCache, createContextLoader, type ListWaitingSenses } from './device-state.ts';
@@ -233,8 +232,6 @@ export function createBatcher(
   /** A batch of ticks, or of a storm of alarms, is under way beside the others. */
   const beside = { ticks: false, storms: false };
   let messagesInFlight = 0;
-  /** The accounts whose messages were taken, and when. */
-  const taken = new LastByOthers();
   /** The batch whose commit was sent while it was alone. The next one is planned on top of it. */
   let ahead: Batch | null = null;
   let scheduled = false;
@@ -252,7 +249,8 @@ export function createBatcher(
     if (ahead) return inFlight === 1;
     if (inFlight === 0) return true;
     if (inFlight >= options.maxInFlight) return false;
-    return isLate || queues.waiting >= options.anotherAtMessages;
+    // What waits of a storm would not be in it.
+    return isLate || (queues.readyStorms.size === 0 && queues.waiting >= options.anotherAtMessages);
   }
 
   /** They are planned only on what is committed. */
@@ -280,7 +278,7 @@ export function createBatcher(
     let messages = 0;
     for (const { queue, fragments } of deviceBatches) {
       messages += fragments.length;
-      if (lane !== 'ticks') taken.note(queue.accountId, sinceMs);
+      if (lane !== 'ticks') queues.taken.note(queue.accountId, sinceMs);
     }
     if (lane === 'messages') inFlight += 1;
     else beside[lane] = true;
@@ -351,7 +349,7 @@ export function createBatcher(
     isAlone: (accountId, quietMs) =>
       !queues.othersWait(accountId) &&
       queues.waiting < options.anotherAtMessages &&
-      monotonicClock() - taken.than(accountId) > quietMs,
+      monotonicClock() - queues.taken.than(accountId) > quietMs,
     drain() {
       beginBatches();
       return new Promise((resolve) => {

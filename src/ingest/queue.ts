@@ -9,6 +9,7 @@ import type {
   UplinkContent,
 } from '../contract/uplink.ts';
 import { DomainError } from '../errors.ts';
+import { LastByOthers } from '../lib/fair-queue.ts';
 import {
   costOf,
   type DeviceState,
@@ -38,6 +39,8 @@ export class DeviceQueues {
   readonly readyTicks: AccountQueue<DeviceQueue>;
   /** Those of accounts with a storm of alarms (`noteStorms`), so that nobody else waits until all are decided. */
   readonly readyStorms: AccountQueue<DeviceQueue>;
+  /** The accounts whose messages were taken, and when; monotonic, ms. */
+  readonly taken = new LastByOthers();
   /** By account, until when its messages wait in `readyStorms`; monotonic, ms. */
   readonly #storms = new Map<number, number>();
   /** The least recently used first. */
@@ -77,7 +80,8 @@ export class DeviceQueues {
 
   /**
    * Accounts of which one transaction decides on many alarms have batches of their own for a while: such a transaction
-   * takes ten statements one after the other, and often a hundred times as long as one without alarms.
+   * takes ten statements one after the other, and often a hundred times as long as one without alarms. If nobody else
+   * sends, nobody has to wait.
    */
   noteStorms(signals: readonly AlarmSignal[], monotonicMs: number): void {
     for (const [accountId, untilMs] of this.#storms) {
@@ -86,13 +90,13 @@ export class DeviceQueues {
     }
     const alarms = new Map<number, number>();
     for (const signal of signals) {
-      if (signal.kind === 'late') continue;
+      if (signal.kind !== 'fired' && signal.kind !== 'ended') continue;
       const { accountId } = signal.device;
       const more = signal.kind === 'ended' ? signal.of.length : 1;
       alarms.set(accountId, (alarms.get(accountId) ?? 0) + more);
     }
     for (const [accountId, count] of alarms) {
-      if (count < stormAlarms) continue;
+      if (count < stormAlarms || monotonicMs - this.taken.than(accountId) > stormMs) continue;
       // The one that ends first is the first in the map.
       this.#storms.delete(accountId);
       this.#storms.set(accountId, monotonicMs + stormMs);

@@ -204,12 +204,14 @@ test('a message that joins a tick of its device takes it along, in order', async
 test('a storm of alarms has its own batch, and nobody else waits for it', async () => {
   const device1 = device(1, 1);
   const signals = Array.from({ length: 32 }, () => ({
-    kind: 'heard' as const,
+    kind: 'ended' as const,
     device: device1,
     arrivedTs: 0 as WallMs,
-    sIds: [],
+    of: [{ puId: 1, stId: 1, evId: 1 }],
+    ts: 0,
   }));
-  queues.noteStorms(signals, 0);
+  queues.taken.note(2, Date.now());
+  queues.noteStorms(signals, Date.now());
   const arriveOf = async (accountId: number, deviceId: number, id: string) => {
     queues.add(queues.queueOf(device(deviceId, accountId)), measurementsFragment(id, 1));
     batcher.wake();

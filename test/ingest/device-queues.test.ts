@@ -162,7 +162,7 @@ describe('queues of several accounts', () => {
   });
 
   it('pay for a storm in the turns of storms and of messages', () => {
-    const queues = new DeviceQueues(100, 100);
+    const queues = besideOthers(100, 100);
     queues.noteStorms(signalsOf(1, 40), 0);
     queues.noteStorms(signalsOf(2, 40), 0);
     fill(queues, 1, 1, 1);
@@ -179,24 +179,38 @@ describe('queues of several accounts', () => {
     newMessage({ ...uplink, parsingCost: parsing }, delivery, newUuid);
 });
 
-/** Devices of the account that each open an alarm. */
+const at = { pId: 'p', puId: 1, stId: 1, evId: 1, ts: 0 };
+
+/** Devices of the account of each of which an alarm fires and an episode ends: twice `count` in all. */
 const signalsOf = (accountId: number, count: number): AlarmSignal[] =>
-  Array.from({ length: count }, (_, n) => ({
-    kind: 'heard',
-    device: device(1_000 * accountId + n, accountId),
-    arrivedTs: 0 as WallMs,
-    sIds: [],
-  }));
+  Array.from({ length: count }, (_, n) => device(1_000 * accountId + n, accountId)).flatMap(
+    (of) => [
+      {
+        kind: 'fired',
+        device: of,
+        arrivedTs: 0 as WallMs,
+        event: { type: 'sense', ts: 0, cause: { engine: at, senses: [] } },
+      } as unknown as AlarmSignal,
+      { kind: 'ended', device: of, arrivedTs: 0 as WallMs, of: [at], ts: 0 },
+    ],
+  );
+
+/** Queues of which another account's messages were taken just now. */
+const besideOthers = (maxIdle: number, batchCost?: number) => {
+  const queues = new DeviceQueues(maxIdle, batchCost);
+  queues.taken.note(99, 0);
+  return queues;
+};
 
 describe('an account with a storm of alarms', () => {
   const idsOf = (queues: DeviceQueues, from: 'readyDevices' | 'readyStorms') =>
     fragmentIds(takeBatch(queues, 100, queues[from]));
 
   it('has turns of its own, also for what waits already', () => {
-    const queues = new DeviceQueues(10);
+    const queues = besideOthers(10);
     queues.add(queues.queueOf(device(1, 1)), measurementsFragment('before', 1));
     queues.add(queues.queueOf(device(2, 2)), measurementsFragment('other', 1));
-    queues.noteStorms(signalsOf(1, 32), 0);
+    queues.noteStorms(signalsOf(1, 16), 0);
     queues.add(queues.queueOf(device(3, 1)), measurementsFragment('after', 1));
     expect(queues.othersWait(2)).toBe(true);
     expect(idsOf(queues, 'readyDevices')).toEqual(['other']);
@@ -204,10 +218,10 @@ describe('an account with a storm of alarms', () => {
   });
 
   it('waits with the others again ten seconds after the last one', () => {
-    const queues = new DeviceQueues(10);
-    queues.noteStorms(signalsOf(1, 32), 0);
-    queues.noteStorms(signalsOf(2, 32), 5_000);
-    queues.noteStorms(signalsOf(1, 32), 6_000);
+    const queues = besideOthers(10);
+    queues.noteStorms(signalsOf(1, 16), 0);
+    queues.noteStorms(signalsOf(2, 16), 5_000);
+    queues.noteStorms(signalsOf(1, 16), 6_000);
     queues.noteStorms([], 15_500);
     for (const id of [1, 2])
       queues.add(queues.queueOf(device(id, id)), measurementsFragment(`${id}`, 1));
@@ -216,8 +230,8 @@ describe('an account with a storm of alarms', () => {
   });
 
   it('is none with few alarms in a transaction, or with measurements that are only late', () => {
-    const queues = new DeviceQueues(10);
-    queues.noteStorms(signalsOf(1, 31), 0);
+    const queues = besideOthers(10);
+    queues.noteStorms(signalsOf(1, 15), 0);
     queues.noteStorms(
       signalsOf(1, 100).map(({ device, arrivedTs }) => ({
         kind: 'late',
@@ -231,11 +245,34 @@ describe('an account with a storm of alarms', () => {
     expect(queues.readyStorms.size).toBe(0);
   });
 
+  it('is none if nobody else sent anything for ten seconds', () => {
+    const queues = besideOthers(10);
+    queues.taken.note(1, 5_000);
+    queues.noteStorms(signalsOf(1, 16), 10_001);
+    queues.add(queues.queueOf(device(1, 1)), measurementsFragment('a', 1));
+    expect(queues.readyStorms.size).toBe(0);
+  });
+
+  it('is none with devices that only move or are heard', () => {
+    const queues = besideOthers(10);
+    queues.noteStorms(
+      signalsOf(1, 100).map(({ device, arrivedTs }) => ({
+        kind: 'heard',
+        device,
+        arrivedTs,
+        sIds: [],
+      })),
+      0,
+    );
+    queues.add(queues.queueOf(device(1)), measurementsFragment('a', 1));
+    expect(queues.readyStorms.size).toBe(0);
+  });
+
   it('has its messages withdrawn from where they wait', () => {
-    const queues = new DeviceQueues(10);
+    const queues = besideOthers(10);
     const failures: string[] = [];
     queues.add(queues.queueOf(device(1)), measurementsFragment('a', 1, failures));
-    queues.noteStorms(signalsOf(1, 32), 0);
+    queues.noteStorms(signalsOf(1, 16), 0);
     queues.withdraw(1);
     expect(failures).toEqual(['a']);
     expect([queues.readyDevices.size, queues.readyStorms.size, queues.waiting]).toEqual([0, 0, 0]);
