@@ -93,13 +93,13 @@ const isTheirs = (row: string) => `
 async function groupWith(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Gathered[]> {
   const { id, contactId, accountId, kind, recipient, isGathering, isRepeated } = delivery;
   // Only an end that has waited itself takes the others along: one that is told at once would cut their wait short.
-  const isEnd = delivery.type === 'closed' && !delivery.isCounted;
   const { rows } = await db.query<Gathered>(
     `with grouped as (
        update notification n
           set grouped_in = $1
         where n.state = 'queued' and n.id <> $1
-          and (n.due_at <= ms_to_timestamp($6) or ($9 and n.type = 'closed' and n.attempts = 0))
+          and (n.due_at <= ms_to_timestamp($6) or (n.type = 'closed' and n.attempts = 0 and exists (
+                 select from notification l where l.id = $1 and l.type = 'closed' and l.due_at > l.created_at)))
           and n.type not in ('confirm', 'test')
           and case when $8 then n.grouped_in = $1
                    else n.grouped_in is null and not ${isCutOff('n')} end
@@ -138,7 +138,7 @@ async function groupWith(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Ga
       order by array_position(array['critical', 'warning', 'info'],
                               coalesce(a.severity, (array['critical', 'warning', 'info'])[e.urgency + 1])),
                e.id desc`,
-    [id, contactId, accountId, kind, recipient, nowTs, isGathering, isRepeated, isEnd],
+    [id, contactId, accountId, kind, recipient, nowTs, isGathering, isRepeated],
   );
   return rows;
 }
