@@ -72,11 +72,9 @@ const common = {
     .optional()
     .meta({ description: 'For profile: the names of its first 20 purposes.' }),
   state: JobState,
-  done: z
-    .int()
-    .meta({
-      description: 'Devices or alarms processed so far, including those that did not change.',
-    }),
+  done: z.int().meta({
+    description: 'Devices or alarms processed so far, including those that did not change.',
+  }),
   of: z.int().meta({ description: 'All devices or alarms of the job.' }),
   kept: z.int().meta({ description: 'How many devices keep what they had. That is no failure.' }),
   startedTs: timestamp,

@@ -5,8 +5,9 @@ import { channels } from './channels/channels.ts';
 
 /*
  * When messages to a person are gathered into a summary. After the first few within ten minutes the others wait: for
- * one minute, and while there is more each time, for twice as long as the last time, up to ten minutes. A summary
- * counts as one message for the limits of its day, however many it includes.
+ * one minute, and while there is more each time, for twice as long as the last time, up to ten minutes. If nothing
+ * waited when that time was over, it is a minute again. A summary counts as one message for the limits of its day,
+ * however many it includes.
  */
 
 /** After this many messages to a person within this time, further ones are gathered. */
@@ -14,6 +15,8 @@ export const gatherAfter = 5;
 const recentMs = 600_000;
 const shortestMs = 60_000;
 const longestMs = 600_000;
+/** A summary that is sent within this time after the last wait goes on with it. */
+const goesOnMs = 60_000;
 
 /**
  * Until when the messages of a recipient are gathered, in SQL: null if it had few lately. `recent`: when it received
@@ -22,7 +25,7 @@ const longestMs = 600_000;
 export const gathersUntil = (recent: string, told: string, now: string): string => `
   case when (${recent})[${gatherAfter}] > ms_to_timestamp(${now}::bigint - ${recentMs})
        then ms_to_timestamp(${now}::bigint) + interval '1 ms' * (
-         case when ${told} > 1 and gathers_until is not null
+         case when ${told} > 1 and gathers_until > ms_to_timestamp(${now}::bigint - ${goesOnMs})
               then least(${longestMs}, greatest(${shortestMs},
                      2000 * extract(epoch from gathers_until - recent[1])))
               else ${shortestMs} end) end`;

@@ -85,6 +85,23 @@ test('after five messages in ten minutes a person gets one for everything that w
   await expect.poll(() => gatheringUntil()).toBe(null);
 });
 
+test('a flood that comes after another one waits a minute again, even if its first message is a summary', async () => {
+  const { mail, owner } = await givenPerson();
+  const outbox = await start();
+  await decide(outbox, firings(owner, 0, 20));
+  await expect.poll(() => gatheringUntil(), { timeout: 60_000 }).toBe(world.nowTs + minuteMs);
+  await decide(outbox, firings(owner, 50, 2));
+  world.nowTs += minuteMs;
+  await expect.poll(() => gatheringUntil(), { timeout: 60_000 }).toBe(world.nowTs + 2 * minuteMs);
+  const before = mail.mails.length;
+  world.nowTs += 24 * 60 * minuteMs;
+  await decide(outbox, firings(owner, 100, 20));
+  await expect.poll(() => mail.mails.length, { timeout: 60_000 }).toBeGreaterThan(before);
+  await expect.poll(() => gatheringUntil(), { timeout: 60_000 }).toBe(world.nowTs + minuteMs);
+  world.nowTs += minuteMs;
+  await given.outcomesOf(db(), owner, (all) => all.every(({ state }) => state === 'sent'));
+});
+
 test('many that wait at once are one message, the most severe first', async () => {
   const { mail, owner } = await givenPerson();
   await db().query(`update device set labels = '{Berlin}' where id = $1`, [owner.deviceId]);

@@ -37,7 +37,8 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.refused.other': 'Die Anmeldungen von {count} Geräten werden abgewiesen.',
   'alarms.acknowledgeMany.one': '{count} Alarm quittieren?',
   'alarms.acknowledgeMany.other': '{count} Alarme quittieren?',
-  'alarms.acknowledgeHint': 'Niemand wird mehr über sie benachrichtigt. Das lässt sich nicht rückgängig machen.',
+  'alarms.acknowledgeHint':
+    'Niemand wird mehr über sie benachrichtigt. Das lässt sich nicht rückgängig machen.',
   'alarms.addNote': 'Notiz hinzufügen',
   'alarms.done.note': 'Die Notiz ist gespeichert.',
   'alarms.withNote': 'Mit Notiz quittieren',
