@@ -282,8 +282,9 @@ export function compare(
   return differences.toSorted((one, other) => one.ts - other.ts);
 }
 
-/** The same for one event. Both are in the order of their times. */
-function compareOne(own: readonly Spanned[], theirs: readonly Spanned[]): Difference[] {
+/** The same for one event. What came late is not in the order of its times. */
+function compareOne(all: readonly Spanned[], theirs: readonly Spanned[]): Difference[] {
+  const own = all.toSorted((one, another) => one.ts - another.ts);
   const ordered = theirs.toSorted((one, another) => one.ts - another.ts);
   const pairs: { a: number; b: number; overlapMs: number }[] = [];
   let from = 0;

@@ -300,6 +300,12 @@ test('of one event, the closest are pairs, and each has one partner', () => {
   ]);
 });
 
+test('firings of what came late, out of the order of their times, are compared as others', () => {
+  const at = { puId: 1, stId: 1, evId: 1 };
+  const own = [5_000_000, 0, 9_000_000].map((ts) => ({ ...at, ts }));
+  expect(compare(own, own.toReversed())).toEqual([]);
+});
+
 test('events with other numbers are compared as the pairs say, and with nothing else', () => {
   const [from, to] = [at, { ...at, evId: 2 }];
   const own = [
