@@ -91,7 +91,7 @@ export async function call<T>(
       next: nextOf(response),
       tag: response.headers.get('ETag') ?? '',
     };
-  if (response.status === 401 && path !== '/console/session') onUnauthenticated();
+  if (response.status === 401 && path !== '/console/session') throw sessionEnded(answer);
   throw errorOf(response, answer);
 }
 
@@ -111,9 +111,10 @@ export async function callLines<T>(
   };
   const asked = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
   const response = await fetch(addressOf(path, query), { headers, signal: either, ...asked });
-  if (response.status === 401) onUnauthenticated();
-  if (!response.ok || !response.body)
-    throw errorOf(response, await response.json().catch(() => ({})));
+  if (!response.ok || !response.body) {
+    const answer: unknown = await response.json().catch(() => ({}));
+    throw response.status === 401 ? sessionEnded(answer) : errorOf(response, answer);
+  }
   const items: T[] = [];
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
@@ -135,6 +136,12 @@ function addressOf(path: string, query: Query = {}): string {
     if (value !== undefined && value !== '') search.set(name, String(value));
   const text = search.toString();
   return path + (text === '' ? '' : `?${text}`);
+}
+
+/** The service says which credential it lacks, which is nothing for people: `problem.session` is shown instead. */
+function sessionEnded(answer: unknown): ApiError {
+  onUnauthenticated();
+  return new ApiError(401, { ...(answer as Problem), type: 'session-ended' }, null);
 }
 
 function errorOf(response: Response, answer: unknown): ApiError {

@@ -68,6 +68,7 @@ export function Empty({
 export function describeProblem(error: unknown): string {
   if (!(error instanceof ApiError)) return t('problem.unreachable');
   const { code, message: text, exceeded, problems } = error;
+  if (code === 'session-ended') return t('problem.session');
   if (exceeded !== null) return describeExceeded(exceeded);
   const parts = problems.map(({ path, message }) => `${path} ${message}`.trim());
   return [sayProblem({ code, text }) || t('problem.title'), ...parts].join(' ');

@@ -49,6 +49,8 @@ export const shell: Record<keyof typeof enShell, string> = {
   'common.never': 'nie',
   'number.wrong': 'Geben Sie eine Zahl ein, etwa {example}',
   'problem.title': 'Das hat nicht geklappt',
+  'problem.session':
+    'Ihre Sitzung war beendet. Melden Sie sich an und versuchen Sie es noch einmal.',
   'problem.unreachable': 'Der Dienst antwortet nicht. Läuft er, und ist Ihr Browser online?',
   'problem.exceeded': 'Das Kontingent des Kontos reicht dafür nicht. {what}: {used} von {limit}.',
   'problem.request': 'Anfrage {id}',

@@ -46,6 +46,7 @@ export const shell = {
   'common.never': 'never',
   'number.wrong': 'Enter a number, such as {example}',
   'problem.title': 'Something went wrong',
+  'problem.session': 'Your session had ended. Sign in, then try again.',
   'problem.unreachable':
     'The service is not responding. Check that it is running and that your browser is online.',
   'problem.exceeded': "This exceeds the account's quota. {what}: {used} of {limit}.",
