@@ -12,7 +12,7 @@ export const watch: Record<keyof typeof en, string> = {
   'watch.open': 'Grenzen festlegen',
   'watch.below': 'Alarm unter',
   'watch.above': 'Alarm über',
-  'watch.now': 'jetzt {value}',
+  'watch.now': 'neuester Wert {value}',
   'watch.on': 'Alarm bei',
   'watch.on.never': 'Nie',
   'watch.for': 'Mindestdauer',

@@ -10,7 +10,7 @@ export const watch = {
   'watch.open': 'Set limits',
   'watch.below': 'Alarm below',
   'watch.above': 'Alarm above',
-  'watch.now': 'now {value}',
+  'watch.now': 'newest value {value}',
   'watch.on': 'Alarm when it is',
   'watch.on.never': 'Never',
   'watch.for': 'For at least',
