@@ -411,6 +411,8 @@ type FoundEntry = {
   keyName: string | null;
   /** What it acted on is still known, or what it did besides. */
   isKnown: boolean;
+  /** It changed what labels bring about, besides its devices. */
+  hasBesides: boolean;
   undoneBy: string | null;
 };
 
@@ -423,7 +425,8 @@ const columns = `uuid as "jobId", ${saidAction} as action, ${stateNow} as state,
   ended_at as "endedTs", json_array_length(failed) + failed_more as failures, json_array_length(kept) + kept_more as kept,
   actor->>'by' as by, (select k.name from api_key k where k.uuid = job.key_id) as "keyName",
   (cardinality(devices) > 0 or coalesce(cardinality(alarms), 0) > 0
-    or (total = 0 and action #> '{change,limits}' is not null)) as "isKnown"`;
+    or (total = 0 and action #> '{change,limits}' is not null)) as "isKnown",
+  action #> '{change,limits}' is not null as "hasBesides"`;
 const isOwn = 'account_id = $1 and ($2::uuid is null or key_id = $2)';
 
 /** Newest first, without the devices that failed. */
@@ -444,7 +447,11 @@ export async function listJobs(
   return rows.map((job) => ({ ...job, undoneBy: findUndoing(job, later.get(job.jobId)) }));
 }
 
-type Undoing = Pick<FoundEntry, 'jobId' | 'action' | 'state'>;
+type Undoing = Omit<FoundEntry, 'undoneBy'>;
+
+/** Whether it has changed anything. */
+const hasChanged = ({ of, done, failures, kept, hasBesides }: Undoing) =>
+  of === 0 || hasBesides || done > failures + kept;
 
 /** Which of the jobs with the same devices or alarms takes this one back; null: none. */
 function findUndoing({ action }: Pick<Undoing, 'action'>, later: readonly Undoing[] = []) {
@@ -452,6 +459,7 @@ function findUndoing({ action }: Pick<Undoing, 'action'>, later: readonly Undoin
   const undoing = later.find(
     (each) =>
       each.state !== 'stopped' &&
+      (each.state === 'running' || hasChanged(each)) &&
       each.action.action === undo &&
       String(each.action.labels) === String(action.labels),
   );
@@ -459,19 +467,19 @@ function findUndoing({ action }: Pick<Undoing, 'action'>, later: readonly Undoin
 }
 
 /**
- * What takes a job back, and until when (ms); null: nothing does, there is nothing to take back, or it was done.
- * `reopenMs`: how long after a job that closed alarms they can be opened again.
+ * What takes a job back, and until when (ms); null: nothing does or does any more, there is nothing to take back, or it
+ * was done. `reopenMs`: how long after a job that closed alarms they can be opened again.
  */
 export function findUndo(
   job: FoundEntry,
-  reopenMs: number,
+  { reopenMs, nowTs }: { reopenMs: number; nowTs: WallMs },
 ): { action: string; untilTs: number } | null {
-  const { state, of, done, failures, kept, endedTs, isKnown, undoneBy } = job;
+  const { state, endedTs, isKnown, undoneBy } = job;
   const action = undoOf[job.action.action];
-  const hasChanged = of === 0 || done > failures + kept;
   if (action === undefined || state === 'running' || endedTs === null) return null;
-  if (!isKnown || !hasChanged || undoneBy !== null) return null;
-  return { action, untilTs: endedTs + (action === 'reopen' ? reopenMs : devicesKeptMs) };
+  if (!isKnown || !hasChanged(job) || undoneBy !== null) return null;
+  const untilTs = endedTs + (action === 'reopen' ? reopenMs : devicesKeptMs);
+  return untilTs > nowTs ? { action, untilTs } : null;
 }
 
 /**
@@ -501,7 +509,7 @@ export async function findJob(
   const [job] = rows;
   if (!job) return null;
   const { rows: later } = await sql.query<Undoing>(
-    `select uuid as "jobId", ${saidAction} as action, ${stateNow} as state
+    `select ${columns}
        from job
       where ${isOwn} and action->>'undoes' = $3
       order by id desc`,

@@ -43,7 +43,8 @@ function list(db: Sql, reopenMs: number): Route {
     response: JobList,
     handler: async ({ account, request }) => {
       const jobs = await listJobs(db, ownerOf(account), listed);
-      return { jobs: jobs.map((job) => sayJob(job, reopenMs)), timestamp: request.now() };
+      const at = { reopenMs, nowTs: request.now() };
+      return { jobs: jobs.map((job) => sayJob(job, account, at)), timestamp: at.nowTs };
     },
   });
 }
@@ -60,12 +61,19 @@ function read(db: Sql, reopenMs: number): Route {
     params: JobParams,
     errors: [404],
     response: Job,
-    answerBytes: 262_144,
+    answerBytes: 655_360,
     handler: async ({ account, params, request }) => {
       const job = await findJob(db, ownerOf(account), params.jobId);
       if (!job) throw noSuchJob();
       const { failed, failedMore, keptDevices } = job;
-      const { jobId: _id, failures: _number, ...said } = sayJob(job, reopenMs);
+      const {
+        jobId: _id,
+        failures: _number,
+        ...said
+      } = sayJob(job, account, {
+        reopenMs,
+        nowTs: request.now(),
+      });
       return {
         ...said,
         ...sayFailed(failed),
@@ -107,7 +115,12 @@ function sayFailed(failed: FoundJob['failed']): Pick<Job, 'failed' | 'failedAlar
   };
 }
 
-function sayJob(job: Parameters<typeof findUndo>[0], reopenMs: number): JobEntry {
+/** A key learns nothing of other keys. */
+function sayJob(
+  job: Parameters<typeof findUndo>[0],
+  { key }: Account,
+  at: Parameters<typeof findUndo>[1],
+): JobEntry {
   const { jobId, state, done, of, failures, kept, startedTs, by } = job;
   const { action, labels, untilTs, pId, pIds, purposes } = job.action;
   return {
@@ -126,8 +139,8 @@ function sayJob(job: Parameters<typeof findUndo>[0], reopenMs: number): JobEntry
     startedTs,
     endedTs: job.endedTs ?? undefined,
     by,
-    keyName: job.keyName ?? undefined,
-    undo: findUndo(job, reopenMs) ?? undefined,
+    keyName: key ? undefined : (job.keyName ?? undefined),
+    undo: findUndo(job, at) ?? undefined,
     undoneBy: job.undoneBy ?? undefined,
   };
 }

@@ -68,6 +68,37 @@ test('only the same the other way round takes a job back, and only as a whole', 
   expect((await told()).get(jobId)).not.toHaveProperty('undoneBy');
 });
 
+test('what failed for every device takes nothing back', async () => {
+  await world.register(2);
+  const jobId = await run({ action: 'label', labels: ['a'], filter: {} });
+  const back = await run({ action: 'unlabel', labels: ['a'], jobId });
+  expect((await told()).get(jobId)).toMatchObject({ undoneBy: back });
+  await world.db.query('update job set failed_more = done where uuid = $1', [back]);
+  for (const job of [(await told()).get(jobId), (await world.get(`/v2/jobs/${jobId}`)).body]) {
+    expect(job).toMatchObject({ undo: { action: 'unlabel' } });
+    expect(job).not.toHaveProperty('undoneBy');
+  }
+});
+
+test('nothing is offered once it is too late', async () => {
+  await world.register(2);
+  const jobId = await run({ action: 'label', labels: ['a'], filter: {} });
+  const move = `update job set ended_at = ended_at - interval '1 hour' where uuid = $1`;
+  await world.db.query(move, [jobId]);
+  expect((await told()).get(jobId)).not.toHaveProperty('undo');
+});
+
+test('limits that labels bring are taken back, also if each device kept its own', async () => {
+  await world.register(2);
+  const jobId = await run({ action: 'label', labels: ['a'], filter: {} });
+  const limits = { action: 'label-limits', change: { limits: [] } };
+  await world.db.query(`update job set action = $2, kept_more = done where uuid = $1`, [
+    jobId,
+    JSON.stringify(limits),
+  ]);
+  expect((await told()).get(jobId)).toMatchObject({ kept: 2, undo: { action: 'restore' } });
+});
+
 test('nothing takes back what changed nothing, what removed devices, or what is forgotten', async () => {
   const [first = ''] = await world.register(2);
   const key = await world.makeKey({ scopes: ['devices:read', 'devices:write'] });
@@ -75,6 +106,8 @@ test('nothing takes back what changed nothing, what removed devices, or what is 
   await world.finished(started);
   const jobId = String(started.body['jobId']);
   expect((await told()).get(jobId)).toMatchObject({ by: 'key', keyName: 'a program' });
+  const { body: own } = await world.get(`/v2/jobs/${jobId}`, key);
+  expect([own['by'], own['keyName']]).toEqual(['key', undefined]);
   // They have these purposes already.
   const again = await run({ ...profile(8), filter: {} });
   const removing = await run({ action: 'remove', deviceAuthUuids: [first] });
