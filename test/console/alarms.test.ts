@@ -172,6 +172,12 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await page.getByText('Details').click();
     await page.getByRole('link', { name: 'Alarms of this device' }).click();
     await page.getByText('Only alarms of Cellar').waitFor();
+    // What somebody has in hand is not over.
+    const { alarms } = await call<{ alarms: { alarmId: number }[] }>('GET', '/v2/alarms');
+    await call('POST', `/v2/alarms/${alarms[0]?.alarmId}/acknowledge`, {});
+    await page.getByText('1 of these alarms is acknowledged, and not over yet.').waitFor();
+    await page.getByRole('link', { name: 'Show acknowledged alarms' }).click();
+    await page.locator('.alarm').waitFor();
     await page.getByRole('link', { name: 'Chart at that time' }).click();
     await page.locator('.chart canvas').first().waitFor();
     const query = new URL(page.url()).searchParams;

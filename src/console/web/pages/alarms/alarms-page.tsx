@@ -73,7 +73,7 @@ export function AlarmsPage() {
             {told && <Told {...told} />}
             {groups && event === '' && <Groups groups={groups} />}
             {alarms.length === 0 ? (
-              <NoAlarms state={state} isOfAll={isOfAll && found === 0} />
+              <NoAlarms which={which} isOfAll={isOfAll && found === 0} />
             ) : (
               <AlarmList key={key} alarms={alarms} found={{ filter: toFilter(which), total }} />
             )}
@@ -196,15 +196,36 @@ function nameOf(uuid: string, alarms: readonly ListedAlarm[]): string {
   return alarms.find(({ deviceAuthUuid }) => deviceAuthUuid === uuid)?.deviceName || uuid;
 }
 
-type NoneProps = { state: 'open' | 'acknowledged' | 'closed'; isOfAll: boolean };
+type NoneProps = {
+  which: Omit<Parameters<typeof listAlarms>[0], 'limit'> & { state: (typeof states)[number] };
+  isOfAll: boolean;
+};
 
 /** The list is empty: says what that means. */
-function NoAlarms({ state, isOfAll }: NoneProps) {
+function NoAlarms({ which, isOfAll }: NoneProps) {
+  const { state } = which;
   // The filters above can be removed.
+  if (!isOfAll && state === 'open') return <NoneOpen which={which} />;
   if (!isOfAll) return <Empty icon="search" title={t('alarms.noMatch')} />;
   if (state === 'open') return <Quiet />;
   const title = t(state === 'closed' ? 'alarms.noClosed' : 'alarms.noAcknowledged');
   return <Empty icon="alarm" title={title} />;
+}
+
+/** No open alarms of these; but those that are acknowledged still last. */
+function NoneOpen({ which }: Pick<NoneProps, 'which'>) {
+  const acknowledged = useQuery(`alarms/in-hand/${JSON.stringify(which)}`, (signal) =>
+    listAlarms({ ...which, state: 'acknowledged', limit: 1 }, signal),
+  );
+  const last = acknowledged.data?.body.total ?? 0;
+  if (last === 0) return <Empty icon="search" title={t('alarms.noMatch')} />;
+  return (
+    <Empty icon="check" title={t('alarms.inHand')} hint={count('alarms.last', last)}>
+      <Link to={linkTo('acknowledged')} class="button">
+        {t('alarms.toAcknowledged')}
+      </Link>
+    </Empty>
+  );
 }
 
 /** No open alarms; but mentions acknowledged ones that still last. */

@@ -29,6 +29,8 @@ export const alarms: Record<keyof typeof en, string> = {
     '{count} Geräte haben keine Grenzen. Für diese Geräte öffnet sich kein Alarm.',
   'alarms.watched.one': 'Das Profil von {count} Gerät überwacht seine Werte.',
   'alarms.watched.other': 'Die Profile von {count} Geräten überwachen ihre Werte.',
+  'alarms.last.one': '{count} dieser Alarme ist bestätigt und noch nicht vorbei.',
+  'alarms.last.other': '{count} dieser Alarme sind bestätigt und noch nicht vorbei.',
   'alarms.pendingProfile.one': '{count} Gerät hat sein neues Profil noch nicht angenommen.',
   'alarms.pendingProfile.other': '{count} Geräte haben ihr neues Profil noch nicht angenommen.',
   'alarms.notConnected.one': '{count} Gerät ist nicht verbunden.',

@@ -25,6 +25,8 @@ export const alarms = {
   'alarms.withoutLimits.other': '{count} devices have no limits, so no alarm can open for them.',
   'alarms.watched.one': 'The profile of {count} device watches its values.',
   'alarms.watched.other': 'The profiles of {count} devices watch their values.',
+  'alarms.last.one': '{count} of these alarms is acknowledged, and not over yet.',
+  'alarms.last.other': '{count} of these alarms are acknowledged, and not over yet.',
   'alarms.pendingProfile.one': '{count} device has not accepted its new profile yet.',
   'alarms.pendingProfile.other': '{count} devices have not accepted their new profile yet.',
   'alarms.notConnected.one': '{count} device is not connected.',
