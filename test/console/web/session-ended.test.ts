@@ -23,7 +23,7 @@ const refused = (path: string) =>
   );
 
 test('that a session has ended is an error of its own, and reported', async () => {
-  const ended = vi.fn();
+  const ended = vi.fn<() => void>();
   watchUnauthenticated(ended);
   const error = await refused('/v2/devices');
   expect(error).toBeInstanceOf(ApiError);
