@@ -137,7 +137,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     const { page } = watched;
     await page.locator('.rejections summary').click();
     await page.locator('.rejections').getByText(topic).waitFor();
-    await page.getByText(/^Publish to the topic shown when the device was added/).waitFor();
+    await page.getByText(/^Publish to the topic on the tab/).waitFor();
     expect(watched.faults).toEqual([]);
     await page.context().close();
   });

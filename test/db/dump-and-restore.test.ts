@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { blocksOf, getSection, readProjectFile } from '../docs/readme.ts';
 import { runProgram } from '../journeys/process.ts';
 import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
@@ -22,12 +22,12 @@ describe.skipIf(binDir === null).each([
   let old: Cluster;
   let fresh: Cluster;
   let cwd: string;
-  beforeAll(async () => {
+  beforeEach(async () => {
     const make = () => startThrowAwayCluster({ timescaledb: true, settings });
     [old, fresh] = await Promise.all([make(), make()]);
     cwd = mkdtempSync(join(tmpdir(), 'dump-'));
   });
-  afterAll(async () => {
+  afterEach(async () => {
     await Promise.all([old?.remove(), fresh?.remove()]);
     if (cwd) rmSync(cwd, { recursive: true });
   });

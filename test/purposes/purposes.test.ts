@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { Purpose } from '../../src/contract/purpose.ts';
+import { createExploring } from '../../src/purposes/cases.ts';
 import { startEvaluator } from '../engine/engines.ts';
 import { runVector } from '../engine/run-vector.ts';
 import { Vector } from '../engine/vector.ts';
@@ -224,19 +226,21 @@ describe('4.5 Get Cases', () => {
   });
 
   test('beyond a few at a time are refused, and not those of another account', async () => {
-    const token = await app.account();
+    const exploring = createExploring({ warnMs: 0 });
+    onTestFinished(() => exploring.close());
     // Each another one: what was found of a purpose is kept.
-    const registered = await Promise.all(
-      Array.from({ length: 12 }, (_, n) => register(token, purpose(1_000 + n))),
+    const many = Promise.allSettled(
+      Array.from({ length: 12 }, (_, n) =>
+        exploring.listCases(1, Purpose.parse(purpose(1_000 + n))),
+      ),
     );
-    const other = await app.account();
-    const own = await register(other, purpose(2_000));
-    const many = registered.map(({ uuid }) =>
-      app.call('GET', `/v2/purposes/${uuid}/cases`, { token }),
-    );
-    const { status } = await app.call('GET', `/v2/purposes/${own.uuid}/cases`, { token: other });
-    expect(status).toBe(200);
-    const statuses = (await Promise.all(many)).map((answer) => answer.status);
-    expect(new Set(statuses)).toEqual(new Set([200, 429]));
+    expect(await exploring.listCases(2, Purpose.parse(purpose(2_000)))).toMatchObject({
+      isWhole: true,
+    });
+    const refused = (await many).filter(({ status }) => status === 'rejected');
+    // One is explored, and four wait.
+    expect(refused).toHaveLength(7);
+    for (const each of refused)
+      expect(each).toMatchObject({ reason: { code: 'too-many-requests' } });
   });
 });

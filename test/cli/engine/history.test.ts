@@ -227,7 +227,7 @@ describe('a backtest on an export is the same as that of the service', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as Line);
     expect(withoutListening(told)).toEqual(withoutListening(rest));
-    expect(told.at(-1)).toMatchObject({ kind: 'done', devices: 2, values: 24 });
+    expect(told.at(-1)).toMatchObject({ kind: 'done', devices: 2, values: 12 });
   });
 });
 

@@ -15,7 +15,7 @@ describe.skipIf(browserPath === null)('the console tells the truth of limits and
     onTestFinished(() => call('PUT', '/v2/accounts', { language: 'en' }).then(() => undefined));
     // The browser is in English.
     const { page, faults } = await open(`watch/${uuid}`);
-    await page.getByText('jetzt -20,4 °C').waitFor();
+    await page.getByText('neuester Wert -20,4 °C').waitFor();
     const field = (name: string) => page.getByLabel(name, { exact: true }).first();
     expect(await field('Alarm unter').getAttribute('inputmode')).toBe('text');
     const save = () => page.getByRole('button', { name: 'Grenzen speichern' }).click();
