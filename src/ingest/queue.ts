@@ -79,9 +79,9 @@ export class DeviceQueues {
   }
 
   /**
-   * Accounts of which one transaction decides on many alarms have batches of their own for a while: such a transaction
-   * takes ten statements one after the other, and often a hundred times as long as one without alarms. If nobody else
-   * sends, nobody has to wait.
+   * Gives accounts batches of their own for a while after one transaction decided on many of their alarms: that takes
+   * ten statements one after the other, and others would wait for it (docs/noisy-neighbours.md). If nobody else sends,
+   * nobody has to.
    */
   noteStorms(signals: readonly AlarmSignal[], monotonicMs: number): void {
     for (const [accountId, untilMs] of this.#storms) {
